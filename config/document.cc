@@ -103,6 +103,8 @@ class FileLoader {
   std::vector<std::string> open_;
 };
 
+constexpr size_t kMaxConfigHash = 1000;  // the rendezvous takes no longer texts
+
 uint64_t Fnv1a(absl::string_view text) {
   uint64_t hash = 0xcbf29ce484222325;
   for (unsigned char c : text) hash = (hash ^ c) * 0x100000001b3;
@@ -135,6 +137,13 @@ absl::StatusOr<ConfigNode> LoadConfig(const std::vector<std::string>& paths, con
   return root;
 }
 
-std::string ConfigHash(const ConfigNode& root) { return absl::StrFormat("%016x", Fnv1a(ToYaml(root))); }
+std::string ConfigHash(const ConfigNode& root) {
+  std::string hash = absl::StrFormat("%016x", Fnv1a(ToYaml(root)));
+  for (const ConfigNode& child : root.children) {
+    const std::string part = absl::StrFormat(" %s=%06x", child.key, Fnv1a(ToYaml(child)) & 0xffffff);
+    if (hash.size() + part.size() <= kMaxConfigHash) hash += part;
+  }
+  return hash;
+}
 
 }  // namespace composer

@@ -22,7 +22,8 @@ absl::StatusOr<ConfigNode> LoadConfig(const std::vector<std::string>& paths, con
 absl::StatusOr<ConfigNode> LoadRawConfig(const std::vector<std::string>& paths,
                                          const std::vector<std::string>& overrides);
 
-// Returns 16 hex digits over the values; where and in which style they were written does not matter.
+// Returns 16 hex digits over the values, then " key=" and 6 digits over the value of each top-level key, at most 1,000
+// bytes in all. Where and in which style values were written does not matter.
 std::string ConfigHash(const ConfigNode& root);
 
 }  // namespace composer

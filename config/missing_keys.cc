@@ -117,14 +117,11 @@ struct MissingName {
   absl::string_view why;
 };
 
-constexpr absl::string_view kNoTracker =
-    "it is not here; `mlflow`, `wandb`, `tensorboard`, metrics.jsonl in the run folder, or a plugin's logger "
-    "(AddLogger)";
 constexpr absl::string_view kAutomatic = "leave it out: there is no Python garbage collector to schedule";
 
 constexpr MissingName kMissingNames[] = {
-    {"logger", "cometml comet", kNoTracker},
-    {"logger", "neptune", "its service has ended; `mlflow`, `wandb`, `tensorboard`, or metrics.jsonl"},
+    {"logger", "comet", "write `cometml`"},
+    {"logger", "neptune", "its service has ended; `mlflow`, `wandb`, `cometml`, `tensorboard`, or metrics.jsonl"},
     {"logger", "mosaicml", "it writes to the MosaicML platform, which is closed; metrics.jsonl has the same values"},
     {"logger", "progressbar", "write `progress_bar: true` at the top"},
     {"logger", "console", "write `log_to_console: true` at the top"},

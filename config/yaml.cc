@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
@@ -239,6 +240,23 @@ absl::Status NotUtf8(absl::string_view text, size_t bad, const std::string& sour
                                                  " is not valid UTF-8: save the file as UTF-8"));
 }
 
+// What the parser says, with what is usually wrong.
+std::string SyntaxAdvice(const std::string& message) {
+  constexpr std::pair<absl::string_view, absl::string_view> kAdvice[] = {
+      {"end of map flow not found", "a `{` before this is not closed by a `}`"},
+      {"end of sequence flow not found", "a `[` before this is not closed by a `]`"},
+      {"illegal map value", "a value with `: ` in it must be in quotes, and keys of one map have the same indentation"},
+      {"end of map not found", "keys of one map must have the same indentation"},
+      {"end of sequence not found", "the `-` of one list must have the same indentation"},
+      {"illegal tab", "indent with spaces, not with tabs"},
+      {"unknown token", "a text that begins with a character like this must be in quotes"},
+  };
+  for (const auto& [said, advice] : kAdvice) {
+    if (absl::StrContains(message, said)) return absl::StrCat(message, ": ", advice);
+  }
+  return message;
+}
+
 }  // namespace
 
 absl::StatusOr<ConfigNode> ParseYaml(absl::string_view text, const std::string& source) {
@@ -256,7 +274,7 @@ absl::StatusOr<ConfigNode> ParseYaml(absl::string_view text, const std::string& 
   } catch (const YAML::Exception& error) {
     errors = builder.errors();
     const SourceMark mark{source, error.mark.line + 1, error.mark.column + 1};
-    errors.push_back(absl::StrCat(mark.ToString(), ": ", error.msg));
+    errors.push_back(absl::StrCat(mark.ToString(), ": ", SyntaxAdvice(error.msg)));
   }
   if (!errors.empty()) return absl::InvalidArgumentError(absl::StrJoin(errors, "\n"));
   ConfigNode root = builder.TakeRoot();

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/name_template.h"
 #include "base/status_macros.h"
+#include "job/loggers/git_commit.h"
 #include "job/loggers/tracker_rows.h"
 #include "job/named_reader.h"
 #include "job/plugin/job_time.h"
@@ -21,6 +22,7 @@
 #include "trainer/loggers/json_lines.h"
 #include "trainer/loggers/progress_bar.h"
 #include "trainer/loggers/remote_uploader.h"
+#include "trainer/loggers/run_files.h"
 #include "trainer/loggers/table_lines.h"
 #include "trainer/loggers/tensorboard_logger.h"
 
@@ -118,11 +120,9 @@ LoggerFactory ReadTracker(ConfigMap config) {
 }
 
 constexpr NamedReader<LoggerFactory> kLoggers[] = {
-    {"file_logger", ReadFileLogger},
-    {"mlflow", ReadTracker<ReadMlflow>},
-    {"remote_uploader_downloader", ReadRemoteUploader},
-    {"slack", ReadTracker<ReadSlack>},
-    {"tensorboard", ReadTensorBoard},
+    {"cometml", ReadTracker<ReadComet>}, {"file_logger", ReadFileLogger},
+    {"mlflow", ReadTracker<ReadMlflow>}, {"remote_uploader_downloader", ReadRemoteUploader},
+    {"slack", ReadTracker<ReadSlack>},   {"tensorboard", ReadTensorBoard},
     {"wandb", ReadTracker<ReadWandb>},
 };
 
@@ -141,7 +141,8 @@ std::vector<LoggerFactory> ReadLoggers(ConfigMap root, const PluginTables& plugi
         std::find_if(std::begin(kLoggers), std::end(kLoggers), [&](const auto& r) { return entry.name == r.name; });
     if (row != std::end(kLoggers)) {
       factories.push_back(row->read(entry.map));
-      const bool tracker = entry.name == "mlflow" || entry.name == "slack" || entry.name == "wandb";
+      const bool tracker =
+          entry.name == "cometml" || entry.name == "mlflow" || entry.name == "slack" || entry.name == "wandb";
       if (tracker && !root.Bool("metrics_file", true))
         root.Reject("metrics_file",
                     absl::StrCat("loggers.", row->name, " sends what is in metrics.jsonl; leave it true"));
@@ -161,6 +162,7 @@ Hyperparameters RunSettings(const LoggingOptions& logging, const JobPlace& place
       {"num_nodes", absl::StrCat(place.world_size / std::max(1, place.local_world_size))},
       {options.device.is_cpu() ? "num_cpus_per_node" : "num_gpus_per_node", absl::StrCat(place.local_world_size)},
       {"rank_zero_seed", absl::StrCat(options.seed)}};
+  if (const std::string commit = GitCommitOf("."); !commit.empty()) settings.emplace_back("git_commit", commit);
   if (!place.node_name.empty()) settings.emplace_back("node_name", place.node_name);
   if (logging.auto_log_hparams) settings.insert(settings.end(), logging.config.begin(), logging.config.end());
   return settings;
@@ -198,6 +200,22 @@ void AddUsualRecords(TrainerOptions& options) {
   }
   if (!rates) options.callbacks.push_back(std::make_unique<LRMonitor>());
   if (!speed) options.callbacks.push_back(std::make_unique<Throughput>());
+}
+
+// Trackers read the list of files when they are closed, so what writes it comes before them.
+void AddRunFiles(const RecordOrigin& origin, TrainerOptions& options) {
+  auto files = TrackerLogger::Files::kNone;
+  for (const auto& logger : options.loggers) {
+    if (const auto* tracker = dynamic_cast<const TrackerLogger*>(logger.get()))
+      files = std::max(files, tracker->files());
+  }
+  if (files == TrackerLogger::Files::kNone) return;
+  RunFiles::Options own{.run_folder = options.run_folder,
+                        .origin = origin,
+                        .lists_files = files == TrackerLogger::Files::kAll,
+                        .checkpoint_folder = options.save.save_folder,
+                        .latest = options.save.save_latest};
+  options.loggers.insert(options.loggers.begin(), std::make_unique<RunFiles>(std::move(own)));
 }
 
 // Uploaders must be closed last: they upload what the others wrote when they were closed.
@@ -238,6 +256,7 @@ absl::Status AddLoggers(const LoggingOptions& logging, const JobPlace& place, co
     const RecordOrigin origin{place.launch, place.generation};
     ASSIGN_OR_RETURN(auto file, JsonLines::Open(JoinPath(options.run_folder, "metrics.jsonl"), origin));
     options.loggers.push_back(std::move(file));
+    AddRunFiles(origin, options);
     options.loggers.push_back(std::make_unique<TableLines>(JoinPath(options.run_folder, "tables.jsonl"), origin));
     AddUsualRecords(options);
   }

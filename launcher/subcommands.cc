@@ -251,17 +251,19 @@ std::vector<std::string> SubcommandNames() {
 }
 
 std::string AdviceFor(const std::string& word, const std::string& next) {
+  std::vector<std::string> known;
+  for (const auto& other : kOtherWords) known.emplace_back(other.word);
+  for (const Subcommand& command : Subcommands()) {
+    if (!command.changes_jobs) known.push_back(command.name);
+  }
+  const std::string meant = NearestName(absl::AsciiStrToLower(word), known);
+  if (meant.empty()) return "; composer --help lists the commands";
   for (const auto& other : kOtherWords) {
-    if (other.word != absl::AsciiStrToLower(word)) continue;
+    if (other.word != meant) continue;
     return absl::StrCat(" (", next.empty() ? other.advice : absl::StrReplaceAll(other.advice, {{"job.yaml", next}}),
                         ")");
   }
-  std::vector<std::string> harmless;
-  for (const Subcommand& command : Subcommands()) {
-    if (!command.changes_jobs) harmless.push_back(command.name);
-  }
-  const std::string near = DidYouMean(word, harmless);
-  return near.empty() ? "; composer --help lists the commands" : near;
+  return absl::StrCat(" (did you mean `", meant, "`?)");
 }
 
 }  // namespace composer

@@ -82,7 +82,9 @@ class PosixFileSystem final : public FileSystem {
   absl::Status MakeFolder(const std::string& path) override {
     if (mkdir(path.c_str(), 0755) == 0) return absl::OkStatus();
     const int error = errno;
-    return error == EEXIST && IsDirectory(path) ? absl::OkStatus() : ErrnoStatus(error, "cannot create folder", path);
+    if (error == EEXIST && IsDirectory(path)) return absl::OkStatus();
+    // Not kAlreadyExists, which a caller takes for a file that somebody else has written first.
+    return ErrnoStatus(error == EEXIST ? ENOTDIR : error, "cannot create folder", path);
   }
 
   absl::Status SyncFolder(const std::string& path) override { return SyncDir(path); }

@@ -5,7 +5,9 @@ Fails on
   - a relative link to a file or to a heading that does not exist,
   - a link whose text is a function in backticks, [`TrainBatch::Run`](../trainer/loop/train_batch.cc), when the file does not contain `Run`,
   - a path in backticks (`trainer/loop/train_batch.cc`, `launcher/supervise/`, `tests/fuzz/*_fuzz.cc`) that matches nothing in the tree,
-  - a line of more than 100 columns outside tables and code blocks.
+  - a line of more than 100 columns outside tables and code blocks,
+  - a task of docs/tasks.md that a reader of README.md does not reach by the links it names, in two clicks, or whose answer is not in the document
+    at their end.
 """
 import fnmatch
 import pathlib
@@ -14,6 +16,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+TASKS = ROOT / "docs/tasks.md"
 MAX_COLUMNS = 100
 FENCE = re.compile(r"^ *```")
 LINK = re.compile(r"\[([^\[\]]*)\]\(([^()\s]+)\)")
@@ -89,9 +92,40 @@ def problems(document, known):
             yield text.count("\n", 0, match.start()) + 1, wrong
 
 
+def linked(document):
+    """The documents that a document links."""
+    targets = (target.partition("#")[0] for _, target in LINK.findall(without_code_blocks(document.read_text())))
+    return {(document.parent / name).resolve() for name in targets if name and not re.match(r"[a-z]+:", name)}
+
+
+def wrong_task(row):
+    """What is wrong with one row of docs/tasks.md, or None. The links of tasks.md itself do not count as clicks."""
+    task, _, here, where = [cell.strip() for cell in row.strip("|").split(" | ")]
+    at = ROOT / "README.md"
+    clicks = [(TASKS.parent / target.partition("#")[0]).resolve() for _, target in LINK.findall(where)]
+    if not 1 <= len(clicks) <= 2:
+        return f"`{task}` takes {len(clicks)} clicks, not one or two"
+    for click in clicks:
+        if click not in linked(at):
+            return f"`{task}`: {at.relative_to(ROOT)} has no link to {click.relative_to(ROOT)}"
+        at = click
+    missing = [code for code in CODE.findall(here) if code not in at.read_text()]
+    return f"`{task}`: {at.relative_to(ROOT)} does not mention {missing[0]}" if missing else None
+
+
+def task_problems():
+    rows = [(number, line) for number, line in enumerate(TASKS.read_text().split("\n"), 1) if line.startswith("| ")][1:]
+    if len(rows) < 40:
+        yield 1, f"{len(rows)} tasks, fewer than 40"
+    for number, row in rows:
+        if wrong := wrong_task(row):
+            yield number, wrong
+
+
 def main():
     known = tree()
     found = [f"{path.relative_to(ROOT)}:{number}: {wrong}" for path in documents() for number, wrong in sorted(problems(path, known))]
+    found += [f"{TASKS.relative_to(ROOT)}:{number}: {wrong}" for number, wrong in task_problems()]
     print("\n".join(found) if found else f"docs: {len(documents())} documents, every link and path is right")
     return 1 if found else 0
 

@@ -5,4 +5,4 @@
 set -eu
 folder=${1:-/tmp/composer-peers/trackers}
 python3 -m venv "$folder"
-"$folder/bin/pip" install -q mlflow==3.17.2 wandb==0.31.0
+"$folder/bin/pip" install -q mlflow==3.17.2 wandb==0.31.0 comet_ml==3.58.8

@@ -13,6 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "base/file.h"
+#include "base/log.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 
@@ -23,6 +25,9 @@ using Json = nlohmann::json;
 
 constexpr size_t kMetricsPerCall = 1000, kParametersPerCall = 100, kMaxTags = 80;
 constexpr size_t kMaxName = 250, kMaxParameter = 6000, kMaxTag = 5000;
+constexpr int64_t kMaxArtifact = int64_t{1} << 30;
+constexpr size_t kMaxTables = 40;  // in a tag of 5,000 characters
+constexpr char kArtifactsNote[] = "artifacts", kTablesNote[] = "tables";
 constexpr char kExperimentNote[] = "experiment_id", kRunNote[] = "run_id", kParametersSent[] = "parameters_sent";
 
 std::string Setting(const std::map<std::string, std::string>& settings, const std::string& key,
@@ -105,12 +110,16 @@ absl::StatusOr<Json> MlflowSink::Call(const std::string& method, const std::stri
   const absl::string_view parts[] = {text};
   HttpRequest request;
   request.method = method;
-  request.origin = options_.origin;
   request.path = absl::StrCat(options_.path, "/api/2.0/mlflow/", name);
   request.query = query;
   request.headers = {{"content-type", "application/json"}};
-  if (!options_.authorization.empty()) request.headers.emplace_back("authorization", options_.authorization);
   if (!text.empty()) request.body = parts;
+  return Send(std::move(request), name);
+}
+
+absl::StatusOr<Json> MlflowSink::Send(HttpRequest request, const std::string& name) {
+  request.origin = options_.origin;
+  if (!options_.authorization.empty()) request.headers.emplace_back("authorization", options_.authorization);
   request.timeout = absl::Minutes(2);
   request.given_up = options_.given_up.get();
   const auto response = http_->Send(request);
@@ -148,6 +157,9 @@ absl::Status MlflowSink::CreateRun(const TrackedRun& run, TrackerMemory& memory)
   ASSIGN_OR_RETURN(const std::string experiment, ExperimentId(Setting(memory.settings, "experiment_name", "composer")));
   Json tags = Json::array({Tag("mlflow.source.type", "JOB"), Tag("composer.run_folder", run.folder),
                            Tag("composer.version", COMPOSER_VERSION)});
+  for (const auto& [key, value] : memory.parameters) {
+    if (key == "git_commit") tags.push_back(Tag("mlflow.source.git.commit", value));
+  }
   for (const auto& [key, value] : memory.settings) {
     absl::string_view tag = key;
     if (absl::ConsumePrefix(&tag, "tags.") && tags.size() < kMaxTags) tags.push_back(Tag(tag, value));
@@ -162,7 +174,50 @@ absl::Status MlflowSink::CreateRun(const TrackedRun& run, TrackerMemory& memory)
   memory.notes[kExperimentNote] = experiment;
   memory.notes[kRunNote] = id;
   memory.notes[kParametersSent] = "0";
+  memory.notes.erase(kTablesNote);
+  // "mlflow-artifacts:/1/ID/artifacts", or with the server in front: "mlflow-artifacts://host:5000/1/ID/artifacts".
+  const std::string place = TextOf(created, {"run", "info", "artifact_uri"});
+  absl::string_view rest = place;
+  const bool proxied = absl::ConsumePrefix(&rest, "mlflow-artifacts:");
+  if (absl::ConsumePrefix(&rest, "//")) rest.remove_prefix(std::min(rest.size(), rest.find('/')));
+  memory.notes[kArtifactsNote] = proxied ? std::string(absl::StripPrefix(rest, "/")) : "";
   return absl::OkStatus();
+}
+
+absl::Status MlflowSink::AddTable(const std::string& path, TrackerMemory& memory) {
+  Json tables = Json::parse(memory.notes[kTablesNote], nullptr, /*allow_exceptions=*/false);
+  if (!tables.is_array()) tables = Json::array();
+  const Json table = {{"path", path}, {"type", "table"}};
+  if (std::find(tables.begin(), tables.end(), table) != tables.end() || tables.size() >= kMaxTables)
+    return absl::OkStatus();
+  tables.push_back(table);
+  const Json tag = {{"run_id", memory.notes[kRunNote]}, {"key", "mlflow.loggedArtifacts"}, {"value", tables.dump()}};
+  RETURN_IF_ERROR(Call("POST", "runs/set-tag", tag).status());
+  memory.notes[kTablesNote] = tables.dump();
+  return absl::OkStatus();
+}
+
+absl::Status MlflowSink::SendFile(const TrackedRun& run, const TrackedFile& file, TrackerMemory& memory) {
+  const std::string root = memory.notes[kArtifactsNote];
+  if (root.empty()) {
+    if (std::exchange(memory.notes["artifacts_left_out"], "true").empty())
+      LOG(WARNING)
+          << "MLflow keeps this run's artifacts in a place of its own: pictures, tables and files are not sent";
+    return absl::OkStatus();
+  }
+  const auto content = ReadFile(JoinPath(run.folder, file.path), kMaxArtifact);
+  if (!content.ok()) {
+    LOG(WARNING) << "not sent to MLflow: " << content.status();
+    return absl::OkStatus();
+  }
+  const absl::string_view parts[] = {*content};
+  HttpRequest request;
+  request.method = "PUT";
+  request.path = absl::StrCat(options_.path, "/api/2.0/mlflow-artifacts/artifacts/", root, "/", file.path);
+  request.headers = {{"content-type", "application/octet-stream"}};
+  request.body = parts;
+  RETURN_IF_ERROR(Send(std::move(request), "artifacts").status());
+  return file.kind == TrackedFile::Kind::kTable ? AddTable(file.path, memory) : absl::OkStatus();
 }
 
 absl::Status MlflowSink::Begin(const TrackedRun& run, TrackerMemory& memory) {

@@ -2,6 +2,9 @@
 // batch, its timestamp the record's `wall`: MLflow ignores a metric that it already has with the same key, step,
 // timestamp and value, so sending again doubles nothing. It cannot remove points: StartOver makes another run and
 // deletes the one before (MLflow keeps deleted runs until `mlflow gc`).
+// Files go to the run's artifacts, under their paths in the run folder, if the server takes them itself
+// (mlflow-artifacts:, its default); where artifacts lie in a bucket they are left out, with a warning. Tables are also
+// named in the tag that MLflow's pages look for them in.
 // Source: https://mlflow.org/docs/latest/rest-api.html; limits tried with mlflow 3.17.2: 1,000 metrics, 100 parameters
 // and 100 tags a request; parameters of 6,000 characters; names of 250, of letters, digits and _-./: and space.
 // SPDX-License-Identifier: Apache-2.0
@@ -35,12 +38,15 @@ class MlflowSink final : public TrackerSink {
 
   absl::Status Begin(const TrackedRun& run, TrackerMemory& memory) override;
   absl::Status Send(absl::Span<const TrackedRecord> records, TrackerMemory& memory) override;
+  absl::Status SendFile(const TrackedRun& run, const TrackedFile& file, TrackerMemory& memory) override;
   absl::Status StartOver(const TrackedRun& run, TrackerMemory& memory) override;
   absl::Status Finish(absl::string_view state, TrackerMemory& memory) override;
 
  private:
   absl::StatusOr<nlohmann::json> Call(const std::string& method, const std::string& name, const nlohmann::json& body,
                                       const HttpPairs& query = {});
+  absl::StatusOr<nlohmann::json> Send(HttpRequest request, const std::string& name);
+  absl::Status AddTable(const std::string& path, TrackerMemory& memory);
   absl::StatusOr<std::string> ExperimentId(const std::string& name);
   absl::Status CreateRun(const TrackedRun& run, TrackerMemory& memory);
   absl::Status SendParameters(TrackerMemory& memory);

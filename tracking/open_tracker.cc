@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "tracking/comet_sink.h"
 #include "tracking/mlflow_sink.h"
 #include "tracking/slack_sink.h"
 #include "tracking/wandb_sink.h"
@@ -25,7 +26,9 @@ absl::StatusOr<std::unique_ptr<Tracker>> OpenTracker(const TrackerOptions& optio
     return std::make_unique<Tracker>(options, std::make_unique<SlackSink>(std::move(http), std::move(own)));
   }
   if (options.name == "wandb") return std::make_unique<Tracker>(options, std::make_unique<WandbSink>());
-  return absl::InvalidArgumentError(absl::StrCat("there is no tracker `", options.name, "`: mlflow, slack, wandb"));
+  if (options.name == "cometml") return std::make_unique<Tracker>(options, std::make_unique<CometSink>());
+  return absl::InvalidArgumentError(
+      absl::StrCat("there is no tracker `", options.name, "`: cometml, mlflow, slack, wandb"));
 }
 
 }  // namespace composer

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/file.h"
 #include "base/json_members.h"
 #include "base/status_macros.h"
@@ -49,6 +51,27 @@ bool ParseRecord(absl::string_view line, TrackedRecord& record) {
   return json.valid() && has_batch;
 }
 
+// Returns nullopt when the line does not name a file within the run folder.
+std::optional<TrackedFile> ParseFileLine(absl::string_view line) {
+  const StateJson json = StateJson::parse(line, nullptr, /*allow_exceptions=*/false);
+  TrackedFile file;
+  std::string kind;
+  if (!json.is_object() || !TakeMember(json, "kind", kind) || !TakeMember(json, "name", file.name) ||
+      !TakeMember(json, "path", file.path) || file.path.empty() || absl::StartsWith(file.path, "/"))
+    return std::nullopt;
+  for (const absl::string_view part : absl::StrSplit(file.path, '/')) {
+    if (part == "..") return std::nullopt;
+  }
+  file.kind = kind == "image"        ? TrackedFile::Kind::kImage
+              : kind == "table"      ? TrackedFile::Kind::kTable
+              : kind == "checkpoint" ? TrackedFile::Kind::kCheckpoint
+                                     : TrackedFile::Kind::kFile;
+  TakeMember(json, "time/batch", file.row.batch);
+  TakeMember(json, "time/epoch", file.row.epoch);
+  TakeMember(json, "wall", file.row.wall);
+  return file;
+}
+
 std::map<std::string, std::string> TextsOf(const StateJson& json, const char* key) {
   std::map<std::string, std::string> texts;
   const auto found = json.find(key);
@@ -72,6 +95,7 @@ Tracker::Tracker(TrackerOptions options, std::unique_ptr<TrackerSink> sink)
     : options_(std::move(options)),
       sink_(std::move(sink)),
       follower_(JoinPath(options_.run.folder, "metrics.jsonl")),
+      files_(JoinPath(options_.run.folder, "files.jsonl")),
       launch_(options_.launch) {
   memory_.settings = options_.settings;
 }
@@ -102,6 +126,10 @@ absl::Status Tracker::Load(bool resumed) {
   TakeMember(*state, "last_batch", last_batch_);
   TakeMember(*state, "skip_to", skip_to_);
   follower_.set_cursor(cursor);
+  LineCursor files;
+  TakeMember(*state, "files_offset", files.offset);
+  TakeMember(*state, "files_check", files.check);
+  files_.set_cursor(files);
   must_start_over_ = sink_->AlwaysStartsOver();
   return absl::OkStatus();
 }
@@ -118,6 +146,7 @@ absl::Status Tracker::Prepare() {
   if (must_start_over_) {
     RETURN_IF_ERROR(sink_->StartOver(options_.run, memory_));
     follower_.set_cursor({});
+    files_.set_cursor({});
     last_batch_ = skip_to_ = 0;
     must_start_over_ = false;
     RETURN_IF_ERROR(Save());
@@ -129,8 +158,38 @@ absl::Status Tracker::Prepare() {
   return Save();
 }
 
+absl::Status Tracker::SendFiles() {
+  const LineCursor before = files_.cursor();
+  const auto wanted = options_.settings.find("log_artifacts");
+  const bool all = wanted != options_.settings.end() && wanted->second == "true";
+  for (bool more = true; more;) {
+    std::vector<TrackedFile> files;
+    const auto progress = files_.Read(kChunk, [&](absl::string_view line) {
+      std::optional<TrackedFile> file = ParseFileLine(line);
+      if (!file.has_value()) return;
+      const bool media = file->kind == TrackedFile::Kind::kImage || file->kind == TrackedFile::Kind::kTable;
+      if (media || all) files.push_back(*std::move(file));
+    });
+    if (absl::IsNotFound(progress.status())) return absl::OkStatus();  // the run has made none
+    RETURN_IF_ERROR(progress.status());
+    for (const TrackedFile& file : files) {
+      if (const absl::Status sent = sink_->SendFile(options_.run, file, memory_); !sent.ok()) {
+        files_.set_cursor(before);
+        return sent;
+      }
+    }
+    more = progress->more;
+  }
+  return files_.cursor().offset == before.offset ? absl::OkStatus() : Save();
+}
+
 absl::StatusOr<bool> Tracker::SendSome() {
   RETURN_IF_ERROR(Prepare());
+  if (const absl::Status sent = SendFiles(); !sent.ok()) {
+    must_start_over_ = must_start_over_ || sink_->AlwaysStartsOver();
+    begun_ = begun_ && !must_start_over_;
+    return sent;
+  }
   std::vector<TrackedRecord> records;
   const LineCursor before = follower_.cursor();
   const auto progress = follower_.Read(kChunk, [&](absl::string_view line) {
@@ -173,6 +232,8 @@ absl::Status Tracker::Save() {
                     {"launch", launch_},
                     {"offset", follower_.cursor().offset},
                     {"check", follower_.cursor().check},
+                    {"files_offset", files_.cursor().offset},
+                    {"files_check", files_.cursor().check},
                     {"last_batch", last_batch_},
                     {"skip_to", skip_to_},
                     {"settings", memory_.settings},

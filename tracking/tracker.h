@@ -1,6 +1,7 @@
 // Sends a run's records to a tracker: exactly those of metrics.jsonl, each once. metrics.jsonl is the spool: it
 // survives kills and power cuts, holds each step once, and waits as long as a server is away. A cursor in
-// {run folder}/trackers/NAME.json says how far it was sent.
+// {run folder}/trackers/NAME.json says how far it was sent. Pictures, tables and other files are those that files.jsonl
+// names (trainer/loggers/run_files.h), sent before the records of their batch.
 //
 // After a resume the steps beyond the checkpoint are done again, and metrics.jsonl was cut. With rewound_steps: replace
 // the sink starts over; with keep the steps that were sent stay as they are, and sending continues behind them.
@@ -45,10 +46,11 @@ class Tracker {
  private:
   absl::Status Prepare();
   absl::Status Save();
+  absl::Status SendFiles();
 
   TrackerOptions options_;
   const std::unique_ptr<TrackerSink> sink_;
-  LineFollower follower_;
+  LineFollower follower_, files_;
   TrackerMemory memory_;
   bool begun_ = false, must_start_over_ = false;
   int64_t launch_ = 0;

@@ -21,6 +21,15 @@ struct TrackedRecord {
   std::vector<std::pair<std::string, double>> values;  // NaN where the file has null
 };
 
+// A picture (PNG), a table (JSON, TableJson's) or another file that the run has made.
+struct TrackedFile {
+  enum class Kind { kImage, kTable, kFile, kCheckpoint };
+  Kind kind = Kind::kFile;
+  MetricRow row;
+  std::string name;  // "Images/Train"; of a checkpoint "ep1-ba50"
+  std::string path;  // relative to the run folder
+};
+
 // What outlives the process: kept in the run folder as JSON. It must not hold secrets.
 struct TrackerMemory {
   std::map<std::string, std::string> settings;                  // of the job's file
@@ -41,6 +50,10 @@ class TrackerSink {
   // Makes the run known, or finds it again by the notes. Called before the first Send of each process.
   virtual absl::Status Begin(const TrackedRun& run, TrackerMemory& memory) = 0;
   virtual absl::Status Send(absl::Span<const TrackedRecord> records, TrackerMemory& memory) = 0;
+  // Files come before the records of their batch. One that is no longer there is left out.
+  virtual absl::Status SendFile(const TrackedRun& run, const TrackedFile& file, TrackerMemory& memory) {
+    return absl::OkStatus();
+  }
   // Some of what was sent is no longer part of the run: everything will be sent again from the first record. Removes
   // it, so that no step appears twice.
   virtual absl::Status StartOver(const TrackedRun& run, TrackerMemory& memory) = 0;

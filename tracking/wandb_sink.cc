@@ -14,6 +14,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/proto_writer.h"
 #include "base/status_macros.h"
 
@@ -23,7 +24,9 @@ namespace {
 constexpr size_t kBlock = 32 << 10, kChunkHead = 7;
 constexpr size_t kMaxSummary = 10'000;
 // Fields of wandb_internal.Record, and of the messages in it.
-constexpr int kNumber = 1, kHistory = 2, kSummary = 3, kConfig = 5, kRun = 17, kExit = 18, kHeader = 21;
+constexpr int kNumber = 1, kHistory = 2, kSummary = 3, kConfig = 5, kFiles = 6, kArtifact = 8, kRun = 17, kExit = 18,
+              kHeader = 21;
+constexpr int64_t kMaxFile = int64_t{1} << 30;
 
 std::string JsonText(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -111,7 +114,7 @@ absl::Status WandbSink::Begin(const TrackedRun& run, TrackerMemory& memory) {
   ASSIGN_OR_RETURN(LineFile file, LineFile::Open(path));
   file_.emplace(std::move(file));
   number_ = 0, parameters_written_ = 0, started_ = run.started;
-  row_.reset(), summary_.clear();
+  row_.reset(), summary_.clear(), media_.clear(), checkpoint_files_.clear();
   RETURN_IF_ERROR(file_->Append(log_.Begin()));
   ProtoWriter version, header;
   version.Bytes(1, "0.31.0").Bytes(2, "0.31.0");
@@ -121,15 +124,20 @@ absl::Status WandbSink::Begin(const TrackedRun& run, TrackerMemory& memory) {
     const auto found = memory.settings.find(key);
     return found == memory.settings.end() ? "" : found->second;
   };
+  id_ = NoteOf(memory, "id");
+  project_ = setting("project").empty() ? "composer" : setting("project");
   ProtoWriter about, start, record;
-  about.Bytes(1, NoteOf(memory, "id"));
+  about.Bytes(1, id_);
   if (!setting("entity").empty()) about.Bytes(2, setting("entity"));
-  about.Bytes(3, setting("project").empty() ? "composer" : setting("project"));
+  about.Bytes(3, project_);
   if (!setting("group").empty()) about.Bytes(6, setting("group"));
   about.Bytes(8, setting("name").empty() ? run.name : setting("name"));
   for (const absl::string_view tag : absl::StrSplit(setting("tags"), ',', absl::SkipEmpty())) about.Bytes(10, tag);
   start.Int(1, static_cast<int64_t>(run.started));
   about.Message(17, start);
+  for (const auto& [name, value] : memory.parameters) {
+    if (name == "git_commit") about.Message(21, ProtoWriter().Bytes(2, value));
+  }
   record.Message(kRun, about);
   RETURN_IF_ERROR(WriteRecord(record.bytes()));
   return WriteConfig(memory);
@@ -146,10 +154,61 @@ absl::Status WandbSink::WriteConfig(const TrackerMemory& memory) {
   return WriteRecord(record.bytes());
 }
 
+absl::StatusOr<std::string> WandbSink::Keep(const std::string& content, const std::string& path) {
+  const std::string place = JoinPath(DirName(file_->path()), absl::StrCat("files/", path));
+  RETURN_IF_ERROR(MakeDirs(DirName(place)));
+  RETURN_IF_ERROR(AtomicWriteFile(place, content, {.sync = false}));
+  ProtoWriter record;
+  record.Message(kFiles, ProtoWriter().Message(1, ProtoWriter().Bytes(1, path)));
+  RETURN_IF_ERROR(WriteRecord(record.bytes()));
+  return place;
+}
+
+absl::Status WandbSink::KeepCheckpointFile(const TrackedRun& run, const TrackedFile& file, const std::string& content) {
+  if (file.name != checkpoint_) {
+    RETURN_IF_ERROR(WriteArtifact());
+    checkpoint_ = file.name;
+  }
+  const size_t inside = file.path.find(absl::StrCat("/", file.name, "/"));
+  checkpoint_files_.push_back(
+      {.path = inside == std::string::npos ? BaseName(file.path) : file.path.substr(inside + file.name.size() + 2),
+       .local_path = JoinPath(run.folder, file.path),
+       .md5 = Md5Of(content),
+       .size = static_cast<int64_t>(content.size())});
+  return absl::OkStatus();
+}
+
+absl::Status WandbSink::WriteArtifact() {
+  if (checkpoint_files_.empty()) return absl::OkStatus();
+  ProtoWriter record;
+  record.Message(kArtifact, WandbArtifact(id_, project_, absl::StrCat("checkpoint-", id_), {"latest", checkpoint_},
+                                          std::exchange(checkpoint_files_, {})));
+  return WriteRecord(record.bytes());
+}
+
+absl::Status WandbSink::SendFile(const TrackedRun& run, const TrackedFile& file, TrackerMemory& memory) {
+  const auto content = ReadFile(JoinPath(run.folder, file.path), kMaxFile);
+  if (!content.ok()) {
+    LOG(WARNING) << "not kept for W&B: " << content.status();
+    return absl::OkStatus();
+  }
+  if (file.kind == TrackedFile::Kind::kCheckpoint) return KeepCheckpointFile(run, file, *content);
+  if (file.kind == TrackedFile::Kind::kFile) return Keep(*content, file.path).status();
+  RETURN_IF_ERROR(Keep(*content, WandbMediaPath(file, *content)).status());
+  media_.push_back({file.row, file.name, WandbMediaJson(file, *content)});
+  return absl::OkStatus();
+}
+
 absl::Status WandbSink::WriteRow() {
   if (!row_.has_value()) return absl::OkStatus();
   ProtoWriter history, record;
   for (const auto& [name, value] : row_->values) history.Message(1, Item(name, JsonNumber(value)));
+  std::map<std::string, std::string> due;  // of one name the newest
+  while (!media_.empty() && media_.front().row.batch <= row_->row.batch) {
+    due[media_.front().name] = media_.front().json;
+    media_.pop_front();
+  }
+  for (const auto& [name, json] : due) history.Message(1, Item(name, json));
   history.Message(1, Item("_step", absl::StrCat(row_->row.batch)));
   history.Message(1, Item("_timestamp", JsonNumber(row_->row.wall)));
   history.Message(1, Item("_runtime", JsonNumber(std::max(0.0, row_->row.wall - started_))));
@@ -179,6 +238,11 @@ absl::Status WandbSink::Send(absl::Span<const TrackedRecord> records, TrackerMem
 absl::Status WandbSink::Finish(absl::string_view state, TrackerMemory& memory) {
   RETURN_IF_ERROR(WriteConfig(memory));
   RETURN_IF_ERROR(WriteRow());
+  while (!media_.empty()) {  // beyond the last record
+    row_ = TrackedRecord{.row = media_.front().row, .values = {}};
+    RETURN_IF_ERROR(WriteRow());
+  }
+  RETURN_IF_ERROR(WriteArtifact());
   ProtoWriter summary, with_summary, exit, with_exit;
   for (const auto& [name, value] : summary_) summary.Message(1, Item(name, JsonNumber(value)));
   with_summary.Message(kSummary, summary);

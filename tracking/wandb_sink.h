@@ -9,12 +9,14 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
 
 #include "base/line_file.h"
 #include "tracking/tracker_sink.h"
+#include "tracking/wandb_files.h"
 
 namespace composer {
 
@@ -35,6 +37,7 @@ class WandbSink final : public TrackerSink {
  public:
   absl::Status Begin(const TrackedRun& run, TrackerMemory& memory) override;
   absl::Status Send(absl::Span<const TrackedRecord> records, TrackerMemory& memory) override;
+  absl::Status SendFile(const TrackedRun& run, const TrackedFile& file, TrackerMemory& memory) override;
   absl::Status StartOver(const TrackedRun& run, TrackerMemory& memory) override;
   absl::Status Finish(absl::string_view state, TrackerMemory& memory) override;
   bool AlwaysStartsOver() const override { return true; }
@@ -42,8 +45,13 @@ class WandbSink final : public TrackerSink {
  private:
   absl::Status WriteRecord(const std::string& record);
   absl::Status WriteConfig(const TrackerMemory& memory);
-  // W&B has one row for each step: records of one batch are joined.
+  // W&B has one row for each step: records of one batch are joined, with the pictures and tables up to it.
   absl::Status WriteRow();
+  // Copies a file into files/, where `wandb sync` finds it, and names it in the log. Returns its place.
+  absl::StatusOr<std::string> Keep(const std::string& content, const std::string& path);
+  absl::Status KeepCheckpointFile(const TrackedRun& run, const TrackedFile& file, const std::string& content);
+  // The files of one checkpoint are an artifact of their own, in the place where they are.
+  absl::Status WriteArtifact();
 
   std::optional<LineFile> file_;
   WandbLog log_;
@@ -51,6 +59,13 @@ class WandbSink final : public TrackerSink {
   double started_ = 0;
   size_t parameters_written_ = 0;
   std::optional<TrackedRecord> row_;  // not written yet
+  struct Media {
+    MetricRow row;
+    std::string name, json;
+  };
+  std::deque<Media> media_;  // not written yet, in the order of time
+  std::string id_, project_, checkpoint_;
+  std::vector<WandbArtifactFile> checkpoint_files_;  // of checkpoint_, not written yet
   std::map<std::string, double> summary_;
 };
 

@@ -263,8 +263,8 @@ absl::StatusOr<std::vector<std::string>> ExportForComposer(ObjectStore& from, co
   if (!options.weights_only) RETURN_IF_ERROR(AddProgress(manifest, state, options, draft));
   draft.pickle.EndDict();
   draft.pickle.EndDict();
-  RETURN_IF_ERROR(MakeDirs(DirName(path)));
-  RETURN_IF_ERROR(WriteArchive(path, std::move(draft.pickle).Finish(), draft.storages));
+  RETURN_IF_ERROR(MakeDirs(DirName(AbsolutePath(path))));
+  RETURN_IF_ERROR(WriteArchive(AbsolutePath(path), std::move(draft.pickle).Finish(), draft.storages));
   return NotesOf(state, options.weights_only);
 } catch (const Json::exception& error) {
   return absl::DataLossError(absl::StrCat(from.Location(checkpoint), ": ", error.what()));

@@ -5,6 +5,20 @@
 namespace composer {
 
 const char kLoggerKeys[] = R"(
+[map tracker] What all trackers have.
+logging_buffer_seconds | int 1..3600 | 2 | How often metrics.jsonl is looked at.
+flush_seconds | int 0..86400 | 60 | How long the end of the run waits.
+preempted_flush_seconds | int 0..86400 | 15 | And after a preemption.
+rank_zero_only | one of true | true | Only rank 0 has the metrics of all ranks.
+
+[logger cometml] An offline experiment of Comet, for `comet upload`.
+workspace | text | (COMET_WORKSPACE) | The workspace.
+project_name | text | (COMET_PROJECT_NAME, else composer) | The project.
+name | text | (run_name) | The experiment's name there.
+tags | texts | [] | Tags.
+log_artifacts | bool | false | Files of callbacks, config.yaml and the newest checkpoint, too.
+include tracker
+
 [logger file_logger] Metrics as lines of text in a file.
 filename | text 1.. | logs/logs-rank{rank}.txt | The file.
 flush_interval | int 1..1073741824 | 100 | Batches.
@@ -12,17 +26,12 @@ log_traces | bool | true | Traces of algorithms, too.
 capture_stdout | one of false | false | Refused: the launcher keeps the streams of every rank.
 capture_stderr | one of false | false | Refused: the launcher keeps the streams of every rank.
 
-[map tracker] What all trackers have.
-logging_buffer_seconds | int 1..3600 | 2 | How often metrics.jsonl is looked at.
-flush_seconds | int 0..86400 | 60 | How long the end of the run waits.
-preempted_flush_seconds | int 0..86400 | 15 | And after a preemption.
-rank_zero_only | one of true | true | Only rank 0 has the metrics of all ranks.
-
 [logger mlflow] Sends metrics and hyperparameters to an MLflow server.
 tracking_uri | text | (MLFLOW_TRACKING_URI) | The server: http://HOST:PORT.
 experiment_name | text | (MLFLOW_EXPERIMENT_NAME, else composer) | The experiment; made when it is not there.
 run_name | text | (run_name) | The run's name there.
 tags | texts | [] | NAME=VALUE each.
+log_artifacts | bool | false | Files of callbacks, config.yaml and the newest checkpoint, too.
 rewound_steps | one of replace, keep | replace | Steps that a resume does again: a new run there, or the first values.
 include tracker
 
@@ -56,7 +65,7 @@ entity | text | (WANDB_ENTITY) | The user or team.
 group | text | "" | The group of runs.
 name | text | (run_name) | The run's name there.
 tags | texts | [] | Tags.
-log_artifacts | one of false | false | Refused: files are not copied there.
+log_artifacts | bool | false | Files of callbacks, config.yaml and the newest checkpoint, too.
 include tracker
 )";
 

@@ -51,7 +51,24 @@ std::string Words(ConfigMap& config, absl::string_view key, std::vector<std::str
   return absl::StrJoin(words, ",");
 }
 
+// For trackers that keep files: pictures and tables always, other files when the job asks for them.
+void ReadFiles(ConfigMap& config, TrackerPlan& plan) {
+  plan.logger.files = TrackerLogger::Files::kMedia;
+  if (!config.Bool("log_artifacts", false)) return;
+  plan.logger.files = TrackerLogger::Files::kAll;
+  plan.settings["log_artifacts"] = "true";
+}
+
 }  // namespace
+
+TrackerPlan ReadComet(ConfigMap config) {
+  TrackerPlan plan = ReadCommon(config, "cometml", "CometMLLogger");
+  for (const char* key : {"workspace", "project_name", "name"}) plan.settings[key] = config.String(key, "");
+  plan.variables = {{"workspace", "COMET_WORKSPACE"}, {"project_name", "COMET_PROJECT_NAME"}};
+  plan.settings["tags"] = Words(config, "tags", {});
+  ReadFiles(config, plan);
+  return plan;
+}
 
 TrackerPlan ReadMlflow(ConfigMap config) {
   TrackerPlan plan = ReadCommon(config, "mlflow", "MLFlowLogger");
@@ -59,6 +76,7 @@ TrackerPlan ReadMlflow(ConfigMap config) {
   plan.variables = {{"tracking_uri", "MLFLOW_TRACKING_URI"}, {"experiment_name", "MLFLOW_EXPERIMENT_NAME"}};
   plan.keeps_rewound_steps = config.Choice("rewound_steps", {"replace", "keep"}, "replace") == "keep";
   ReadTags(config, plan.settings);
+  ReadFiles(config, plan);
   return plan;
 }
 
@@ -84,8 +102,7 @@ TrackerPlan ReadWandb(ConfigMap config) {
   for (const char* key : {"project", "entity", "group", "name"}) plan.settings[key] = config.String(key, "");
   plan.variables = {{"project", "WANDB_PROJECT"}, {"entity", "WANDB_ENTITY"}};
   plan.settings["tags"] = Words(config, "tags", {});
-  if (config.Bool("log_artifacts", false))
-    config.Reject("log_artifacts", "files are not copied to W&B; remote_uploader_downloader copies them to a bucket");
+  ReadFiles(config, plan);
   return plan;
 }
 

@@ -1,4 +1,4 @@
-// Experiment trackers among a job's loggers: mlflow, slack, wandb.
+// Experiment trackers among a job's loggers: cometml, mlflow, slack, wandb.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -23,6 +23,7 @@ struct TrackerPlan {
 };
 
 // These read `loggers.NAME`.
+TrackerPlan ReadComet(ConfigMap config);
 TrackerPlan ReadMlflow(ConfigMap config);
 TrackerPlan ReadSlack(ConfigMap config);
 TrackerPlan ReadWandb(ConfigMap config);

@@ -23,6 +23,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kMaxShownRanks = 256;
 constexpr double kMuchDataWait = 0.1;  // as in the profiler's verdict
+constexpr int64_t kStepsBehind = 2;
+constexpr double kSecondsSilent = 5;
 
 Json Number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
@@ -137,7 +139,7 @@ std::string NodesTable(const proto::JobStatus& s) {
   return text;
 }
 
-Json RankJson(const proto::RankStatus& r) {
+Json RankJson(const proto::RankStatus& r, int64_t furthest) {
   return {{"rank", r.rank()},
           {"local_rank", r.local_rank()},
           {"pid", r.pid()},
@@ -146,10 +148,11 @@ Json RankJson(const proto::RankStatus& r) {
           {"samples", r.samples()},
           {"loss", Number(r.loss())},
           {"data_wait", Number(r.data_wait())},
+          {"behind", IsBehind(r, furthest)},
           {"heartbeat_age_seconds", r.heartbeat_age_seconds() < 0 ? Json() : Number(r.heartbeat_age_seconds())}};
 }
 
-Json MemberJson(const proto::NodePlacement& m) {
+Json MemberJson(const proto::NodePlacement& m, int64_t furthest) {
   Json json = {{"node_rank", m.node_rank()},
                {"host", m.node().hostname()},
                {"address", m.node().address()},
@@ -166,7 +169,7 @@ Json MemberJson(const proto::NodePlacement& m) {
     json["report_age_seconds"] = Number(m.report_age_seconds());
   }
   json["ranks"] = Json::array();
-  for (const proto::RankStatus& r : m.report().ranks()) json["ranks"].push_back(RankJson(r));
+  for (const proto::RankStatus& r : m.report().ranks()) json["ranks"].push_back(RankJson(r, furthest));
   return json;
 }
 
@@ -174,6 +177,20 @@ Json MemberJson(const proto::NodePlacement& m) {
 
 std::string PhaseName(int phase) {
   return absl::AsciiStrToLower(absl::StripPrefix(proto::Phase_Name(static_cast<proto::Phase>(phase)), "PHASE_"));
+}
+
+int64_t FurthestStep(const proto::JobStatus& status) {
+  int64_t furthest = 0;
+  for (const proto::RankStatus& rank : status.ranks()) furthest = std::max(furthest, rank.step());
+  for (const proto::NodePlacement& member : status.members()) {
+    for (const proto::RankStatus& rank : member.report().ranks()) furthest = std::max(furthest, rank.step());
+  }
+  return furthest;
+}
+
+bool IsBehind(const proto::RankStatus& rank, int64_t furthest) {
+  const bool slow = rank.phase() == "training" && rank.step() + kStepsBehind < furthest;
+  return slow || rank.heartbeat_age_seconds() > kSecondsSilent;
 }
 
 std::string DescribeStatus(const proto::JobStatus& s) {
@@ -227,11 +244,12 @@ std::string StatusJson(const proto::JobStatus& s) {
                {"wall_seconds", Number(s.wall_seconds())},
                {"last_checkpoint", s.last_checkpoint()}};
   json["ranks"] = Json::array();
-  for (const proto::RankStatus& r : s.ranks()) json["ranks"].push_back(RankJson(r));
+  const int64_t furthest = FurthestStep(s);
+  for (const proto::RankStatus& r : s.ranks()) json["ranks"].push_back(RankJson(r, furthest));
   json["waiting"] = s.waiting();
   json["members_missing"] = s.members_missing();
   json["members"] = Json::array();
-  for (const proto::NodePlacement& m : s.members()) json["members"].push_back(MemberJson(m));
+  for (const proto::NodePlacement& m : s.members()) json["members"].push_back(MemberJson(m, furthest));
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -16,7 +16,15 @@ std::string PhaseName(int phase);
 // there are at most 256 ranks, else those of this node.
 std::string DescribeStatus(const proto::JobStatus& status);
 
-// Returns one object with the names of control.proto. A loss that is not a number becomes null.
+// The furthest step of the ranks of all nodes.
+int64_t FurthestStep(const proto::JobStatus& status);
+
+// Whether a rank is late: it trains and is more than two steps behind the furthest rank, or has not been heard of for
+// 5 s. `composer top`, the dashboard and `behind` in the JSON are this.
+bool IsBehind(const proto::RankStatus& rank, int64_t furthest);
+
+// Returns one object with the names of control.proto, and `behind` of each rank. A loss that is not a number becomes
+// null.
 std::string StatusJson(const proto::JobStatus& status);
 
 // Returns text format 0.0.4. Each metric carries the labels job and node; docs/monitoring.md lists them.

@@ -10,12 +10,10 @@
 #include "absl/strings/str_format.h"
 #include "base/machine_stats.h"
 #include "base/printable.h"
+#include "launcher/control/job_status.h"
 
 namespace composer {
 namespace {
-
-constexpr int64_t kStepsBehind = 2;
-constexpr double kSecondsSilent = 5;
 
 std::vector<const proto::RankStatus*> SortedRanks(const proto::JobStatus& s) {
   std::map<int, const proto::RankStatus*> ranks;
@@ -56,11 +54,9 @@ std::string RankLine(const TopFrame& frame, const proto::RankStatus& rank, int64
   const RankProcess unknown;
   const RankProcess& known = process == frame.processes.end() ? unknown : process->second;
   const auto speed = frame.steps_per_second.find(rank.rank());
-  const bool behind = rank.phase() == "training" && rank.step() + kStepsBehind < furthest;
-  const bool late = behind || rank.heartbeat_age_seconds() > kSecondsSilent;
   return absl::StrFormat(
-      "%c%5d %8d %-11s %9d %8s %9s %4s %5s %6s  %s", late ? '!' : ' ', rank.rank(), rank.pid(), rank.phase(),
-      rank.step(),
+      "%c%5d %8d %-11s %9d %8s %9s %4s %5s %6s  %s", IsBehind(rank, furthest) ? '!' : ' ', rank.rank(), rank.pid(),
+      rank.phase(), rank.step(),
       NumberOrDash(speed == frame.steps_per_second.end() ? std::nullopt : std::optional<double>(speed->second)),
       NumberOrDash(rank.loss()), ShareOrDash(rank.data_wait()), NumberOrDash(known.cpu), Bytes(known.resident_bytes),
       known.last_line);
@@ -88,8 +84,7 @@ std::string RenderTop(const TopFrame& frame) {
   lines.push_back(absl::StrFormat(" %5s %8s %-11s %9s %8s %9s %4s %5s %6s  %s", "rank", "pid", "phase", "step",
                                   "steps/s", "loss", "wait", "cpus", "memory", "last line of its log"));
   const std::vector<const proto::RankStatus*> ranks = SortedRanks(frame.status);
-  int64_t furthest = 0;
-  for (const proto::RankStatus* rank : ranks) furthest = std::max(furthest, rank->step());
+  const int64_t furthest = FurthestStep(frame.status);
   const size_t room = static_cast<size_t>(std::max(1, frame.rows - static_cast<int>(lines.size()) - 2));
   const size_t first = std::min(static_cast<size_t>(std::max(0, frame.first)), ranks.size());
   const size_t end = std::min(ranks.size(), first + room);

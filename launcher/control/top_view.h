@@ -32,8 +32,8 @@ struct TopFrame {
 // How many ranks the frame has, of all nodes where they are known.
 int RanksOf(const proto::JobStatus& status);
 
-// Returns at most `rows` lines of at most `columns` characters. A rank that is behind the furthest one by more than two
-// steps, or has not been heard of for 5 s, is marked with `!`.
+// Returns at most `rows` lines of at most `columns` characters. A late rank (IsBehind of job_status.h) is marked
+// with `!`.
 std::string RenderTop(const TopFrame& frame);
 
 // /proc/PID/stat of one process. nullopt if the text does not have the format of proc(5).

@@ -80,6 +80,10 @@ KillVerdict JudgeKill(const KillEvidence& evidence) {
                                 : "a process of this job";
     return {Killer::kHelperOutOfMemory, absl::StrCat("out of memory: the kernel had killed ", who)};
   }
+  if (evidence.status.signal == SIGXFSZ)
+    return {Killer::kNobody, "a file grew beyond the limit that composer was started with (ulimit -f)"};
+  if (evidence.status.signal == SIGXCPU)
+    return {Killer::kNobody, "it computed longer than the limit that composer was started with (ulimit -t)"};
   return {};
 }
 

@@ -2,9 +2,14 @@
 #include "rendezvous/membership/admission.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "rendezvous/worlds/rank_layout.h"
 
 namespace composer {
@@ -50,6 +55,23 @@ std::optional<JoinRefusal> CheckSame(const char* field, const std::string& mine,
                                          ": all nodes of a job must have the same")};
 }
 
+// A configuration's hash is followed by those of its keys: "6f0a… seed=1b2c3d optimizers=4e5f60".
+std::optional<JoinRefusal> CheckConfiguration(const proto::NodeInfo& node, const proto::NodeInfo& other) {
+  const std::set<absl::string_view> mine = absl::StrSplit(node.config_hash(), ' ');
+  const std::set<absl::string_view> theirs = absl::StrSplit(other.config_hash(), ' ');
+  std::set<absl::string_view> different;
+  for (const auto& [these, those] : {std::pair(&mine, &theirs), std::pair(&theirs, &mine)}) {
+    for (const absl::string_view part : *these) {
+      if (absl::StrContains(part, '=') && !those->contains(part)) different.insert(part.substr(0, part.find('=')));
+    }
+  }
+  if (different.empty()) return CheckSame("config_hash", node.config_hash(), other.config_hash(), other);
+  return JoinRefusal{
+      "config_hash",
+      absl::StrCat("config_hash: the job's ", absl::CHexEscape(absl::StrJoin(different, ", ")), " is not what ",
+                   Name(other), " has: all nodes of a job must have the same configuration")};
+}
+
 // Both nodes have the same configuration by now, and so the same keys.
 std::optional<JoinRefusal> CheckData(const proto::NodeInfo& node, const proto::NodeInfo& other) {
   for (int i = 0; i < std::min(node.data_paths_size(), other.data_paths_size()); ++i) {
@@ -93,7 +115,7 @@ std::optional<JoinRefusal> CheckAdmission(absl::string_view job, const proto::No
   if (terms.example != nullptr) {
     const proto::NodeInfo& other = *terms.example;
     if (auto refusal = CheckSame("version", node.version(), other.version(), other)) return refusal;
-    if (auto refusal = CheckSame("config_hash", node.config_hash(), other.config_hash(), other)) return refusal;
+    if (auto refusal = CheckConfiguration(node, other)) return refusal;
     if (auto refusal = CheckSame("plugin_hash", node.plugin_hash(), other.plugin_hash(), other)) return refusal;
     if (auto refusal = CheckData(node, other)) return refusal;
   }

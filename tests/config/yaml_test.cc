@@ -55,7 +55,10 @@ TEST(ParseYaml, MergesMaps) {
 }
 
 TEST(ParseYaml, RefusesWhatItCannotMean) {
-  EXPECT_THAT(ErrorOf("a: [1, 2"), HasSubstr("end of sequence flow not found"));
+  EXPECT_THAT(ErrorOf("a: [1, 2"), HasSubstr("end of sequence flow not found: a `[` before this is not closed"));
+  EXPECT_THAT(ErrorOf("a: {b: 1\nc: 2\n"), HasSubstr("a `{` before this is not closed by a `}`"));
+  EXPECT_THAT(ErrorOf("a: b: c\n"), HasSubstr("must be in quotes"));
+  EXPECT_THAT(ErrorOf("a:\n  b: 1\n c: 2\n"), HasSubstr("keys of one map must have the same indentation"));
   EXPECT_THAT(ErrorOf("a: 1\n---\nb: 2\n"), HasSubstr("one YAML document"));
   EXPECT_THAT(ErrorOf("? [1, 2]\n: 3\n"), HasSubstr("a key must be a text, not a list"));
   EXPECT_THAT(ErrorOf("a: !!python/object:os.system x"), HasSubstr("not supported"));

@@ -15,7 +15,7 @@ CHROMIUM = shutil.which("chromium")
 PAGE = harness.ROOT / "launcher/control/dashboard.html"
 EVIL = "<img src=x onerror=\"document.title='owned'\">"
 RANKS = [{"rank": r, "local_rank": r % 8, "pid": 1, "phase": "gone" if r == 17 else "training", "step": 100 - 10 * (r == 5),
-          "samples": 1, "loss": 1.0, "heartbeat_age_seconds": 0.1} for r in range(1000)]
+          "samples": 1, "loss": 1.0, "behind": r == 5, "heartbeat_age_seconds": 0.1} for r in range(1000)]
 MEMBERS = [{"node_rank": n, "host": EVIL, "slots": 8, "state": "running", "restarts": 0, "ranks": RANKS[8 * n:8 * n + 8]}
            for n in range(125)]
 JOB = {"job": "j", "run_name": EVIL, "run_folder": "/runs/j", "state": "running", "generation": 3, "world_size": 1000, "nodes": 125,

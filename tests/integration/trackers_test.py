@@ -1,10 +1,14 @@
 """composer sync over real HTTP, and what trackers' own readers find: a server in this file with MLflow's rules; the real
-`mlflow` server and the reader of `wandb` 0.31.0 where COMPOSER_TRACKERS names a virtual environment with them (else these
+`mlflow` server and the readers of `wandb` 0.31.0 and `comet_ml` 3.58.8 where COMPOSER_TRACKERS names a virtual environment with them (else these
 tests are skipped)."""
+import collections
+import csv
 import http.server
+import io
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -13,11 +17,26 @@ import time
 import unittest
 import urllib.parse
 import urllib.request
+import zipfile
 
 import harness
 
 PEERS = pathlib.Path(os.environ.get("COMPOSER_TRACKERS", "/tmp/composer-peers/trackers"))
 GOLDEN = harness.ROOT / "tests/golden/runs/0.1.0/fashion"
+# Validates every message of an archive as comet_ml does before it uploads one, and prints their types.
+COMET_SCHEMAS = """
+import json, sys, zipfile
+from comet_ml import schemas
+archive = zipfile.ZipFile(sys.argv[1])
+schemas.get_experiment_file_validator().validate(json.loads(archive.read('experiment.json')))
+validators = {'metric_msg': schemas.get_metric_msg_validator(), 'parameter_msg': schemas.get_parameter_msg_validator(),
+              'log_other': schemas.get_log_other_msg_validator(), 'file_upload': schemas.get_upload_msg_validator(),
+              'git_metadata': schemas.get_git_metadata_msg_validator()}
+for line in archive.read('messages.json').splitlines():
+    message = json.loads(line)
+    validators[message['type']].validate(message['payload'])
+    print(message['type'])
+"""
 TIME = ("time/", "wall", "launch", "generation")
 
 
@@ -35,6 +54,11 @@ class FakeServer(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.answer(404, {"error_code": "RESOURCE_DOES_NOT_EXIST", "message": "no experiment"})
 
+    def do_PUT(self):
+        root, _, path = self.path.removeprefix("/base/api/2.0/mlflow-artifacts/artifacts/1/").partition("/artifacts/")
+        self.runs[root]["files"][path] = self.rfile.read(int(self.headers["content-length"]))
+        self.answer(200, {})
+
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         name = self.path.removeprefix("/base/api/2.0/mlflow/")
@@ -43,8 +67,8 @@ class FakeServer(http.server.BaseHTTPRequestHandler):
             return self.answer(200, {"experiment_id": "1"})
         if name == "runs/create":
             run_id = f"run{len(self.runs)}"
-            self.runs[run_id] = {"name": body["run_name"], "metrics": set(), "params": {}, "status": "RUNNING"}
-            return self.answer(200, {"run": {"info": {"run_id": run_id}}})
+            self.runs[run_id] = {"name": body["run_name"], "metrics": set(), "params": {}, "files": {}, "status": "RUNNING"}
+            return self.answer(200, {"run": {"info": {"run_id": run_id, "artifact_uri": f"mlflow-artifacts:/1/{run_id}/artifacts"}}})
         run = self.runs[body["run_id"]]
         if name == "runs/update":
             run["status"] = body["status"]
@@ -61,18 +85,8 @@ class FakeServer(http.server.BaseHTTPRequestHandler):
         pass
 
 
-class TrackersTest(harness.JobTest):
-    def setUp(self):
-        super().setUp()
-        self.run_at = self.folder / "fashion"
-        shutil.copytree(GOLDEN, self.run_at, ignore=shutil.ignore_patterns("checkpoints", "logs"))
-
-    def state(self, tracker, settings):
-        """What a run leaves behind whose tracker never got through."""
-        (self.run_at / "trackers").mkdir(exist_ok=True)
-        (self.run_at / f"trackers/{tracker}.json").write_text(json.dumps({
-            "tracker": tracker, "run_name": "fashion", "started": 1795373281, "settings": settings,
-            "parameters": [["optimizers/lr", "0.003"]]}))
+class TrackerCase(harness.JobTest):
+    run_at = None  # the run's folder
 
     def points(self):
         """The points of metrics.jsonl: (name, batch, milliseconds, value)."""
@@ -88,11 +102,26 @@ class TrackersTest(harness.JobTest):
         return subprocess.run([harness.BIN / "composer", "sync", self.run_at], capture_output=True, text=True, timeout=300,
                               env=dict(os.environ, MLFLOW_TRACKING_TOKEN="sesame"), check=False)
 
+class TrackersTest(TrackerCase):
+    def setUp(self):
+        super().setUp()
+        self.run_at = self.folder / "fashion"
+        shutil.copytree(GOLDEN, self.run_at, ignore=shutil.ignore_patterns("checkpoints", "logs"))
+
+    def state(self, tracker, settings):
+        """What a run leaves behind whose tracker never got through."""
+        (self.run_at / "trackers").mkdir(exist_ok=True)
+        (self.run_at / f"trackers/{tracker}.json").write_text(json.dumps({
+            "tracker": tracker, "run_name": "fashion", "started": 1795373281, "settings": settings,
+            "parameters": [["optimizers/lr", "0.003"]]}))
+
     def test_every_point_of_a_run_arrives_once_over_http(self):
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), FakeServer)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
+        FakeServer.runs.clear()
+        FakeServer.busy[:] = [None, None]
         self.state("mlflow", {"tracking_uri": f"http://127.0.0.1:{server.server_port}/base"})
         tries = [self.sync() for _ in range(4)]
         self.assertEqual(tries[-1].returncode, 0, tries[-1].stderr)
@@ -159,6 +188,77 @@ class TrackersTest(harness.JobTest):
         summary = json.loads(read("--summary"))
         self.assertEqual((summary["state"], summary["exit_code"], summary["project"]), ("finished", 0, "p"))
         self.assertEqual(summary["config"], {"optimizers/lr": "0.003"})
+
+
+    def test_comets_own_reader_and_schemas_have_the_points(self):
+        python = PEERS / "bin/python"
+        if not list(PEERS.glob("lib/python3*/site-packages/comet_ml")):
+            self.skipTest("comet_ml is not installed")
+        (self.run_at / "media").mkdir()
+        (self.run_at / "media/a.png").write_bytes(b"a picture")
+        (self.run_at / "files.jsonl").write_text(json.dumps({
+            "time/batch": 3, "wall": 1795373290, "kind": "image", "name": "Images/Train", "path": "media/a.png"}) + "\n")
+        self.state("cometml", {"project_name": "p", "tags": "a,b"})
+        done = self.sync()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (archive,) = self.run_at.glob("comet/*.zip")
+        script = f"import sys; sys.argv = ['comet offline', '--csv', '--level', 'detail', '{archive}']\n" \
+                 "from comet_ml.scripts.comet_offline import main; main(sys.argv[1:])"
+        read = subprocess.run([python, "-c", script], capture_output=True, text=True, timeout=120, check=True).stdout
+        rows = list(csv.reader(io.StringIO(read)))
+        self.assertEqual({row[1] for row in rows[1:]}, {"p"})
+        counted = collections.Counter((row[5], float(row[6])) for row in rows if row[4] == "metric")
+        self.assertEqual(counted, collections.Counter((name, value) for name, _, _, value in self.points()))
+        valid = subprocess.run([python, "-c", COMET_SCHEMAS, archive], capture_output=True, text=True, timeout=120, check=False)
+        self.assertEqual((valid.returncode, valid.stderr), (0, ""))
+        self.assertEqual(set(valid.stdout.split()), {"log_other", "parameter_msg", "metric_msg", "file_upload"})
+        with zipfile.ZipFile(archive) as opened:
+            found = [json.loads(line)["payload"] for line in opened.read("messages.json").splitlines()]
+            self.assertEqual(opened.read("file-0"), b"a picture")
+        self.assertEqual({(m["metric"]["metricName"], m["metric"]["step"], m["local_timestamp"], m["metric"]["metricValue"])
+                          for m in found if "metric" in m}, self.points())
+
+
+class CrashTest(TrackerCase):
+    """A killed rank, and a server that is away all the time: afterwards every tracker has each point once."""
+
+    def setUp(self):
+        super().setUp()
+        self.run_at = self.run_folder("crash")
+
+    def test_each_point_once(self):
+        port = harness.free_port()
+        loggers = {"mlflow": {"tracking_uri": f"http://127.0.0.1:{port}/base", "flush_seconds": 1, "log_artifacts": True},
+                   "wandb": {"project": "p", "log_artifacts": True}, "cometml": {"project_name": "p", "log_artifacts": True}}
+        _, err = self.run_composer("-n", 2, self.write_job("crash", loggers=loggers, callbacks={"fail_at": {
+            "rank": 1, "batch": 17, "how": "kill"}}), timeout=120)
+        self.assertIn("composer sync", err)
+        self.assertEqual(self.summary("crash")["restarts"], 1)
+        self.assertEqual(len([m for m in self.metrics("crash") if "loss/train/total" in m]), 40)
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", port), FakeServer)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        FakeServer.runs.clear()
+        FakeServer.busy.clear()
+        done = self.sync()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (run,) = FakeServer.runs.values()
+        self.assertEqual({(k, s, t, float(v)) for k, s, t, v in run["metrics"]}, {
+            (re.sub(r"[^\w./: -]", "_", name), step, time, value) for name, step, time, value in self.points()})
+        self.assertIn("config.yaml", run["files"])
+        self.assertTrue([name for name in run["files"] if name.startswith("checkpoints/ep2-ba40/attempt-")], run["files"])
+        (archive,) = self.run_at.glob("comet/*.zip")
+        with zipfile.ZipFile(archive) as opened:
+            messages = [json.loads(line)["payload"] for line in opened.read("messages.json").splitlines()]
+        found = [(m["metric"]["metricName"], m["metric"]["step"], m["local_timestamp"], m["metric"]["metricValue"])
+                 for m in messages if "metric" in m]
+        self.assertEqual(len(found), len(set(found)))
+        self.assertEqual(set(found), self.points())
+        self.assertTrue([m for m in messages if m.get("upload_type") == "model-element"])
+        (log,) = self.run_at.glob("wandb/offline-run-*/run-*.wandb")
+        self.assertIn(b"checkpoint-", log.read_bytes())
+        self.assertTrue((log.parent / "files/config.yaml").exists())
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "job/loggers/git_commit.h"
 #include "storage/memory_store.h"
 #include "tests/support/temp_dir.h"
 #include "tests/worker/named_keys.h"
@@ -23,6 +24,18 @@ using ::testing::UnorderedElementsAre;
 
 const std::vector<NamedKeys>& Rows() {
   static const auto& rows = *new std::vector<NamedKeys>{
+      {"cometml",
+       "CometMLLogger",
+       0,
+       {{"workspace", "w"},
+        {"project_name", "p"},
+        {"name", "n"},
+        {"tags", "[a]"},
+        {"log_artifacts", "true"},
+        {"logging_buffer_seconds", "3"},
+        {"flush_seconds", "1"},
+        {"preempted_flush_seconds", "1"},
+        {"rank_zero_only", "true"}}},
       {"file_logger",
        "FileLogger",
        0,
@@ -38,6 +51,7 @@ const std::vector<NamedKeys>& Rows() {
         {"experiment_name", "e"},
         {"run_name", "r"},
         {"tags", "['team=a']"},
+        {"log_artifacts", "true"},
         {"rewound_steps", "keep"},
         {"logging_buffer_seconds", "3"},
         {"flush_seconds", "1"},
@@ -74,7 +88,7 @@ const std::vector<NamedKeys>& Rows() {
         {"group", "g"},
         {"name", "n"},
         {"tags", "[a]"},
-        {"log_artifacts", "false"},
+        {"log_artifacts", "true"},
         {"logging_buffer_seconds", "3"},
         {"flush_seconds", "1"},
         {"preempted_flush_seconds", "1"},
@@ -160,6 +174,31 @@ TEST_F(JobLoggersTest, UploadsGoWhereTheKeysSayAndAreClosedLast) {
               HasSubstr("must contain {remote_file_name}"));
 }
 
+TEST_F(JobLoggersTest, FilesAreListedForTrackersAndBeforeTheyAreClosed) {
+  const LoggingOptions logging = Read("{progress_bar: false, loggers: {wandb: , tensorboard: }}");
+  EXPECT_THAT(Added(logging, {}), ElementsAre("RunFiles", "WandBLogger", "TensorBoardLogger", "JsonLines", "TableLines",
+                                              "LogHyperparameters", "LRMonitor", "Throughput"));
+}
+
+TEST(GitCommit, IsThatOfTheNearestWorkingTree) {
+  const TempDir dir;
+  const std::string commit(40, 'a'), packed(40, 'b');
+  ASSERT_TRUE(MakeDirs(dir.Path("tree/.git/refs/heads")).ok() && MakeDirs(dir.Path("tree/sub/folder")).ok());
+  ASSERT_TRUE(AtomicWriteFile(dir.Path("tree/.git/HEAD"), "ref: refs/heads/main\n").ok());
+  EXPECT_EQ(GitCommitOf(dir.Path("tree/sub/folder")), "");
+  ASSERT_TRUE(AtomicWriteFile(dir.Path("tree/.git/packed-refs"), "# pack-refs\n" + packed + " refs/heads/main\n").ok());
+  EXPECT_EQ(GitCommitOf(dir.Path("tree/sub/folder")), packed);
+  ASSERT_TRUE(AtomicWriteFile(dir.Path("tree/.git/refs/heads/main"), commit + "\n").ok());
+  EXPECT_EQ(GitCommitOf(dir.Path("tree")), commit);
+  ASSERT_TRUE(MakeDirs(dir.Path("work")).ok() && MakeDirs(dir.Path("tree/.git/worktrees/work")).ok());
+  ASSERT_TRUE(AtomicWriteFile(dir.Path("work/.git"), "gitdir: " + dir.Path("tree/.git/worktrees/work") + "\n").ok());
+  ASSERT_TRUE(AtomicWriteFile(dir.Path("tree/.git/worktrees/work/HEAD"), "ref: refs/heads/main\n").ok());
+  ASSERT_TRUE(AtomicWriteFile(dir.Path("tree/.git/worktrees/work/commondir"), "../..\n").ok());
+  EXPECT_EQ(GitCommitOf(dir.Path("work")), commit);
+  ASSERT_TRUE(AtomicWriteFile(dir.Path("tree/.git/HEAD"), packed + "\n").ok());
+  EXPECT_EQ(GitCommitOf(dir.Path("tree/sub")), packed) << "a checked-out commit";
+}
+
 TEST_F(JobLoggersTest, TheTableIsThatOfTheJob) { EXPECT_EQ(NamesOfRows(Rows()), LoggerNames()); }
 
 TEST_F(JobLoggersTest, EveryNameIsMadeWithItsDefaultsAndWithAllItsKeys) {
@@ -180,7 +219,7 @@ TEST_F(JobLoggersTest, EveryKeyIsReadAndNoOther) {
 
 TEST_F(JobLoggersTest, MistakesAreNamed) {
   EXPECT_THAT(Error("{loggers: {tensorbord: }}"),
-              HasSubstr("`tensorbord` is not one of file_logger, mlflow, remote_uploader_downloader, slack, "
+              HasSubstr("`tensorbord` is not one of cometml, file_logger, mlflow, remote_uploader_downloader, slack, "
                         "tensorboard, wandb (did"));
   EXPECT_THAT(Error("{loggers: {tensorboard: {flush_interval: 0}}}"), HasSubstr("must be at least 1, got 0"));
   EXPECT_THAT(Error("{loggers: {tensorboard: {rank_zero_only: false}}}"), HasSubstr("leave it true"));

@@ -241,6 +241,7 @@ TEST(AdviceTest, NeverChangesAJob) {
   EXPECT_THAT(AdviceFor("stauts", ""), HasSubstr("did you mean `status`?"));
   EXPECT_THAT(AdviceFor("ls", ""), HasSubstr("composer runs"));
   EXPECT_THAT(AdviceFor("resume", "a.yaml"), HasSubstr("composer a.yaml"));
+  EXPECT_THAT(AdviceFor("trian", "a.yaml"), HasSubstr("a job needs no subcommand: composer a.yaml"));
 }
 
 TEST(LaunchPlanTest, FlagsWinOverTheYamlFile) {

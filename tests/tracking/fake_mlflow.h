@@ -30,12 +30,14 @@ class FakeMlflow final : public Http {
     std::string name, status = "RUNNING";
     bool deleted = false;
     std::set<Metric> metrics;
-    std::map<std::string, std::string> params, tags;
+    std::map<std::string, std::string> params, tags, artifacts;
   };
 
   std::function<Fault(int number, const HttpRequest& request)> script = [](int, const HttpRequest&) {
     return Fault::kNone;
   };
+
+  std::string artifact_root = "mlflow-artifacts:/";
 
   absl::StatusOr<HttpResponse> Send(const HttpRequest& request) override {
     const absl::MutexLock lock(&mutex_);
@@ -68,6 +70,13 @@ class FakeMlflow final : public Http {
   static HttpResponse Ok(const Json& json) { return {.status = 200, .headers = {}, .body = json.dump()}; }
 
   HttpResponse Answer(const HttpRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (absl::StartsWith(request.path, "/api/2.0/mlflow-artifacts/artifacts/7/")) {
+      const std::string place = request.path.substr(std::string("/api/2.0/mlflow-artifacts/artifacts/7/").size());
+      const size_t slash = place.find('/');  // RUN/artifacts/PATH
+      runs_.at(static_cast<size_t>(std::stoi(place))).artifacts[place.substr(slash + 11)] =
+          absl::StrJoin(request.body, "");
+      return Ok(Json::object());
+    }
     const Json body = Json::parse(absl::StrJoin(request.body, ""), nullptr, false);
     if (!absl::StartsWith(request.path, "/api/2.0/mlflow/")) return Error(404, "ENDPOINT_NOT_FOUND");
     const std::string name = request.path.substr(16);
@@ -83,13 +92,18 @@ class FakeMlflow final : public Http {
       Run run{.name = body["run_name"].get<std::string>()};
       for (const Json& tag : body["tags"]) run.tags[Text(tag, "key")] = Text(tag, "value");
       runs_.push_back(run);
-      return Ok({{"run", {{"info", {{"run_id", absl::StrCat(runs_.size() - 1)}}}}}});
+      const std::string id = absl::StrCat(runs_.size() - 1);
+      return Ok(
+          {{"run",
+            {{"info", {{"run_id", id}, {"artifact_uri", absl::StrCat(artifact_root, "7/", id, "/artifacts")}}}}}});
     }
     Run& run = runs_.at(static_cast<size_t>(std::stoi(body["run_id"].get<std::string>())));
     if (name == "runs/delete") {
       run.deleted = true;
     } else if (name == "runs/update") {
       run.status = Text(body, "status");
+    } else if (name == "runs/set-tag") {
+      run.tags[Text(body, "key")] = Text(body, "value");
     } else if (name == "runs/log-batch") {
       return LogBatch(body, run);
     } else {

@@ -159,6 +159,47 @@ TEST_F(TrackerTest, AResumeWithoutLostStepsContinuesTheRun) {
   EXPECT_EQ(Losses(server_->runs()[0]).size(), 3u);
 }
 
+TEST_F(TrackerTest, FilesAreSentOnceAndOnlyThoseOfTheRun) {
+  const auto file = [](int batch, const char* kind, const char* name, const std::string& path) {
+    return absl::StrCat("{\"time/epoch\":0,\"time/batch\":", batch, ",\"wall\":1,\"kind\":\"", kind, "\",\"name\":\"",
+                        name, "\",\"path\":\"", path, "\"}\n");
+  };
+  ASSERT_TRUE(MakeDirs(dir_.Path("media")).ok());
+  for (const char* path : {"media/a.png", "media/t.json", "config.yaml"})
+    ASSERT_TRUE(AtomicWriteFile(dir_.Path(path), absl::StrCat("bytes of ", path)).ok());
+  std::ofstream(dir_.Path("files.jsonl"), std::ios::app)
+      << file(1, "image", "A", "media/a.png") << file(1, "table", "T", "media/t.json")
+      << file(1, "image", "gone", "media/gone.png") << file(1, "file", "out", "../outside")
+      << file(1, "file", "abs", "/etc/passwd") << file(0, "file", "config.yaml", "config.yaml") << "no json\n";
+  Append(Line(1, 1));
+  TrackerOptions options = Options();
+  ASSERT_TRUE(Drain(*Open(options)).ok());
+  EXPECT_THAT(
+      server_->runs()[0].artifacts,
+      testing::UnorderedElementsAre(std::pair<std::string, std::string>("media/a.png", "bytes of media/a.png"),
+                                    std::pair<std::string, std::string>("media/t.json", "bytes of media/t.json")));
+  EXPECT_EQ(server_->runs()[0].tags.at("mlflow.loggedArtifacts"), R"([{"path":"media/t.json","type":"table"}])");
+  const int requests = server_->requests();
+  ASSERT_TRUE(Drain(*Open(options)).ok());
+  EXPECT_EQ(server_->requests(), requests + 1) << "only that the run goes on";
+  std::ofstream(path_, std::ios::trunc) << Line(1, 2, 2);  // done again: another run there, with the files
+  options.settings["log_artifacts"] = "true";
+  ASSERT_TRUE(Drain(*Open(options)).ok());
+  EXPECT_EQ(server_->runs()[1].artifacts.size(), 3u);
+  EXPECT_TRUE(server_->runs()[1].artifacts.contains("config.yaml"));
+}
+
+TEST_F(TrackerTest, FilesOfAServerWithArtifactsElsewhereAreLeftOut) {
+  server_->artifact_root = "s3://bucket/";
+  ASSERT_TRUE(AtomicWriteFile(dir_.Path("a.png"), "x").ok());
+  std::ofstream(dir_.Path("files.jsonl")) << R"({"time/batch":1,"kind":"image","name":"A","path":"a.png"})"
+                                          << "\n";
+  Append(Line(1, 1));
+  ASSERT_TRUE(Drain(*Open(Options())).ok());
+  EXPECT_TRUE(server_->runs()[0].artifacts.empty());
+  EXPECT_EQ(Losses(server_->runs()[0]).size(), 1u);
+}
+
 TEST_F(TrackerTest, AnotherLifeOfARunIsAnotherRunThere) {
   Append(Line(1, 1) + Line(2, 2));
   ASSERT_TRUE(Drain(*Open(Options(1))).ok());

@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "base/file.h"
 #include "tests/support/run_python.h"
 #include "tests/support/temp_dir.h"
 #include "tracking/open_tracker.h"
@@ -58,9 +59,10 @@ while at < len(data):
 class WandbSinkTest : public ::testing::Test {
  protected:
   void Append(const std::string& text) { std::ofstream(dir_.Path("metrics.jsonl"), std::ios::app) << text; }
-  std::unique_ptr<Tracker> Open() {
-    const TrackerOptions options{
+  std::unique_ptr<Tracker> Open(const std::map<std::string, std::string>& more = {}) {
+    TrackerOptions options{
         .name = "wandb", .run = {"r", dir_.path(), 1000}, .settings = {{"project", "p"}, {"tags", "a,b"}}};
+    options.settings.insert(more.begin(), more.end());
     auto tracker = OpenTracker(options, {}, nullptr, nullptr);
     EXPECT_TRUE((*tracker)->Load(true).ok());
     return *std::move(tracker);
@@ -89,6 +91,32 @@ TEST_F(WandbSinkTest, ARunReadsBack) {
   EXPECT_THAT(text, HasSubstr("4 2: loss=0.5 eval=0.25 _step=1 _timestamp=1001.0 _runtime=1.0\n"));
   EXPECT_THAT(text, HasSubstr("5 2: loss=\"NaN\" _step=2"));
   EXPECT_THAT(text, HasSubstr("6 3: _step=2.0 eval=0.25 loss=\"NaN\"\n7 18:"));
+}
+
+TEST_F(WandbSinkTest, PicturesTablesAndCheckpointsAreKept) {
+  const std::string png("\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x05\0\0\0\x04", 24);
+  ASSERT_TRUE(AtomicWriteFile(dir_.Path("a.png"), png).ok());
+  ASSERT_TRUE(AtomicWriteFile(dir_.Path("t.json"), R"({"columns":["x"],"data":[["1"],["2"]]})").ok());
+  ASSERT_TRUE(AtomicWriteFile(dir_.Path("w.bin"), "hi").ok());
+  std::ofstream(dir_.Path("files.jsonl")) << R"({"time/batch":1,"kind":"image","name":"Images/Train","path":"a.png"})"
+                                          << "\n"
+                                          << R"({"time/batch":2,"kind":"table","name":"texts","path":"t.json"})"
+                                          << "\n"
+                                          << R"({"time/batch":2,"kind":"checkpoint","name":"ep0-ba2","path":"w.bin"})"
+                                          << "\n";
+  Append("{\"time/batch\":1,\"wall\":1001,\"loss\":0.5}\n");
+  auto tracker = Open({{"log_artifacts", "true"}});
+  Drain(*tracker);
+  ASSERT_TRUE(tracker->Finish("done").ok());
+  const std::string text = Read(*tracker);
+  EXPECT_THAT(text,
+              HasSubstr("loss=0.5 Images/Train={\"_type\":\"image-file\",\"path\":\"media/images/Images_Train_1_"));
+  EXPECT_THAT(text, HasSubstr("\"size\":24,\"format\":\"png\",\"width\":5,\"height\":4} _step=1"));
+  EXPECT_THAT(text, HasSubstr("2: texts={\"_type\":\"table-file\",\"path\":\"media/table/texts_2_"));
+  EXPECT_THAT(text, HasSubstr("\"ncols\":1,\"nrows\":2} _step=2"));
+  EXPECT_THAT(text, HasSubstr("8: [(1, b'"));  // an artifact
+  EXPECT_THAT(text, HasSubstr("SfaKXIST7CwL9ImCHCH8Ow==")) << "the digest that wandb writes for `hi`";
+  EXPECT_THAT(text, HasSubstr("(6, b'5a046c86fe1073d4e8b965509ae9e7b3')")) << "and for an artifact of it as w.bin";
 }
 
 TEST_F(WandbSinkTest, LongRecordsAndManyCrossBlocks) {

@@ -85,6 +85,12 @@ TEST_F(MetricsReaderTest, DamagedLinesAreCountedAndLeftOut) {
   EXPECT_EQ(reader_.bad_lines(), 5);
 }
 
+TEST_F(MetricsReaderTest, OfAKeyThatALineHasTwiceTheLastValueCounts) {
+  Append("{\"time/batch\":1,\"loss\":1,\"loss\":2}\n" + Line(2, 3));
+  EXPECT_THAT(Losses(reader_), ElementsAre(2, 3));
+  EXPECT_THAT(reader_.Find("loss")->rows, ElementsAre(0, 1));
+}
+
 TEST_F(MetricsReaderTest, NamesAreUnescapedAndNullIsNaN) {
   Append("{\"time/batch\":1,\"a\\\"b\":null,\"\\u00e4\":2}\n");
   ASSERT_TRUE(reader_.Poll().ok());

@@ -2,16 +2,44 @@
 #include "trainer/core/torch_status.h"
 
 #include <c10/util/Exception.h>
+#include <unistd.h>
 
+#include <cmath>
 #include <new>
 #include <system_error>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 namespace composer {
 namespace {
 constexpr char kOutOfMemoryMark[] = "composer/out_of_memory";
+
+// LibTorch has no type of exception for memory of the host.
+bool IsHostAllocation(absl::string_view said) {
+  return absl::StrContains(said, "DefaultCPUAllocator: ") && absl::StrContains(said, "you tried to allocate ");
+}
+
+std::string DescribeHostAllocation(absl::string_view said) {
+  constexpr absl::string_view kBefore = "you tried to allocate ";
+  const absl::string_view rest = said.substr(said.find(kBefore) + kBefore.size());
+  double bytes = 0;
+  if (!absl::SimpleAtod(rest.substr(0, rest.find(' ')), &bytes)) return std::string(said);
+  const double gib = std::ldexp(bytes, -30),
+               had = std::ldexp(
+                   static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE)), -30);
+  std::string text =
+      absl::StrFormat("out of memory: %.3g GiB were asked for at once, and this machine has %.3g GiB", gib, had);
+  if (gib > had)
+    absl::StrAppend(&text,
+                    ": use a smaller model or batch, or shard it over ranks (parallelism_config.fsdp); `composer plan` "
+                    "says what a run needs");
+  return text;
+}
+
 }  // namespace
 
 absl::Status OutOfMemoryStatus(absl::string_view message) {
@@ -41,7 +69,8 @@ absl::Status StatusFromCurrentException() {
   } catch (const c10::IndexError& error) {
     return absl::OutOfRangeError(error.what_without_backtrace());
   } catch (const c10::Error& error) {
-    return absl::InternalError(error.what_without_backtrace());
+    const std::string said = error.what_without_backtrace();
+    return IsHostAllocation(said) ? OutOfMemoryStatus(DescribeHostAllocation(said)) : absl::InternalError(said);
   } catch (const std::bad_alloc&) {
     return OutOfMemoryStatus("out of host memory");
   } catch (const std::system_error& error) {

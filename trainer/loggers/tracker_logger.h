@@ -1,6 +1,6 @@
-// Keeps a run's records in an experiment tracker (MLflow, Weights & Biases, Slack). It only wakes a thread that reads
-// metrics.jsonl and sends (tracking/tracker.h), so logging costs one store, and neither a slow nor an absent server
-// delays or ends training. Needs metrics_file.
+// Keeps a run's records in an experiment tracker (MLflow, Weights & Biases, Comet, Slack). It only wakes a thread that
+// reads metrics.jsonl and sends (tracking/tracker.h), so logging costs one store, and neither a slow nor an absent
+// server delays or ends training. Needs metrics_file.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,9 +17,12 @@ namespace composer {
 
 class TrackerLogger final : public LoggerDestination {
  public:
+  // Of the files of a run, what the tracker keeps: nothing, pictures and tables, or everything.
+  enum class Files { kNone, kMedia, kAll };
   struct Options {
     std::string name;  // "MLFlowLogger", for messages
     std::string run_folder;
+    Files files = Files::kNone;
     absl::Duration interval = absl::Seconds(2);              // between two looks at metrics.jsonl
     absl::Duration flush_timeout = absl::Minutes(1);         // of Close
     absl::Duration hasty_flush_timeout = absl::Seconds(15);  // when in_haste returns true: clouds give 30 s and more
@@ -30,6 +33,7 @@ class TrackerLogger final : public LoggerDestination {
       : tracker_(std::move(tracker)), given_up_(std::move(given_up)), options_(std::move(options)) {}
 
   std::string name() const override { return options_.name; }
+  Files files() const { return options_.files; }
   absl::Status Start(const RunStart& start) override;
   absl::Status Write(const MetricRecord& record) override;
   absl::Status WriteHyperparameters(const Hyperparameters& hyperparameters) override;

@@ -13,7 +13,10 @@ Loss Classifier::loss(const Outputs& outputs, const Batch& batch) {
   try {
     return task_.loss ? task_.loss->mean(outputs, batch.targets) : SoftCrossEntropy(outputs, batch.targets);
   } catch (const c10::IndexError& error) {
-    TORCH_CHECK_VALUE(false, "model: it has ", outputs->size(-1),
+    const auto classes = outputs->size(-1), largest = batch.targets.max().item<int64_t>();
+    TORCH_CHECK_VALUE(largest < classes, "model: it has ", classes, " classes, but a label is ", largest,
+                      ": labels begin at 0, so the model needs at least ", largest + 1);
+    TORCH_CHECK_VALUE(false, "model: it has ", classes,
                       " classes, which the data's labels do not fit: ", error.what_without_backtrace());
     throw;
   }

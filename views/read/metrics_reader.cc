@@ -18,7 +18,7 @@ namespace {
 
 constexpr struct {
   absl::string_view key;
-  int64_t MetricRow::* member;
+  int64_t MetricRow::*member;
 } kTimes[] = {
     {"time/epoch", &MetricRow::epoch}, {"time/batch", &MetricRow::batch}, {"time/sample", &MetricRow::sample},
     {"time/token", &MetricRow::token}, {"launch", &MetricRow::launch},    {"generation", &MetricRow::generation},
@@ -137,11 +137,16 @@ void MetricsReader::TakeLine(absl::string_view line) {
   }
   const auto index = static_cast<uint32_t>(rows_.size());
   rows_.push_back(row);
-  for (const auto& [series, value] : values_) {
-    series_[static_cast<size_t>(series)].rows.push_back(index);
-    series_[static_cast<size_t>(series)].values.push_back(value);
+  for (const auto& [number, value] : values_) {
+    MetricSeries& series = series_[static_cast<size_t>(number)];
+    if (!series.rows.empty() && series.rows.back() == index) {  // the same key twice: the last one counts, as in JSON
+      series.values.back() = value;
+      continue;
+    }
+    series.rows.push_back(index);
+    series.values.push_back(value);
+    ++points_;
   }
-  points_ += static_cast<int64_t>(values_.size());
 }
 
 }  // namespace composer

@@ -34,6 +34,11 @@ TEST(CheckAdmission, RefusalsNameTheFieldItsValueAndWhatTheOthersHave) {
   proto::NodeInfo config = Node("b"), version = Node("b"), slots = Node("b"), anonymous = Node(""), huge = Node("b"),
                   long_name = Node("b");
   config.set_config_hash("c2");
+  proto::NodeInfo keys = Node("b"), of_keys = other;
+  keys.set_config_hash("c2 seed=1 lr=2 precision=3");
+  of_keys.set_config_hash("c1 seed=1 lr=1");
+  AdmissionTerms with_keys = terms;
+  with_keys.example = &of_keys;
   version.set_version("9");
   slots.set_slots(0);
   huge.set_slots(1025);
@@ -48,6 +53,9 @@ TEST(CheckAdmission, RefusalsNameTheFieldItsValueAndWhatTheOthersHave) {
       {"other", Node("b"), terms, "job", "job is \"other\", but this rendezvous serves \"job\""},
       {"job", config, terms, "config_hash",
        "config_hash is \"c2\", but node \"host-a\" has \"c1\": all nodes of a job must have the same"},
+      {"job", keys, with_keys, "config_hash",
+       "config_hash: the job's lr, precision is not what node \"host-a\" has: all nodes of a job must have the same "
+       "configuration"},
       {"job", version, terms, "version",
        "version is \"9\", but node \"host-a\" has \"0.1.0\": all nodes of a job must have the same"},
       {"job", Node("b", 1), taken, "node_rank", "node_rank is 1, but node \"host-a\" has that one already"},

@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""Plants the mistakes of tests/integration/mistakes.py one after the other, and writes how long each answer took and
+what it lacks; beside them torchrun, where it can make the same mistake.
+
+  benchmarks/mistakes.py [--rounds 3] [--torchrun PATH] [--only TEXT] [--write]
+
+--write writes docs/results/mistakes.md. The time is from the start of the program to its end; of mistakes at run time
+from the mistake (a kill), or from the start where the mistake comes by itself. SPDX-License-Identifier: Apache-2.0
+"""
+import argparse
+import pathlib
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "tests/integration"), str(HERE)]  # both have a file of this name
+
+import harness  # noqa: E402
+import mistakes  # noqa: E402
+import mistakes_test  # noqa: E402
+import report  # noqa: E402
+
+SCRIPTS = {"script.py": "print('ran')\n",
+           "throw.py": "import os\nif os.environ['RANK'] == '1':\n    raise ValueError('a mistake')\n",
+           "kill.py": "import os, signal, time\nif os.environ['RANK'] == '1':\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+                      "time.sleep(60)\n"}
+
+
+def ours(mistake):
+    """Returns (seconds, what the answer lacks, its first line), or why it could not be planted."""
+    test = mistakes_test.MistakesTest()
+    test.setUp()
+    try:
+        code, said, seconds = test.answer(mistake)
+        line = next((line for line in said.splitlines() if line.startswith(("composer:", "error:"))), "")
+        return seconds, test.missing(mistake, code, said), line.replace(str(test.folder) + "/", "")
+    except unittest.SkipTest as skipped:
+        return None, [str(skipped)], ""
+    finally:
+        test.doCleanups()
+
+
+def peer(torchrun, words):
+    """Returns (seconds, exit code, lines, lines of a Python stack) of the same mistake under torchrun."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="mistakes-"))
+    try:
+        for name, text in SCRIPTS.items():
+            (folder / name).write_text(text)
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            values = {"taken": taken.getsockname()[1], "free": harness.free_port()}
+            began = time.monotonic()
+            try:
+                done = subprocess.run([torchrun, *(word.format(**values) for word in words[1:])], cwd=folder,
+                                      capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False)
+            except subprocess.TimeoutExpired:
+                return 60, None, 0, 0
+        lines = (done.stdout + done.stderr).splitlines()
+        stack = [line for line in lines if line.strip().startswith("File \"") or "Traceback" in line]
+        return time.monotonic() - began, done.returncode, len(lines), len(stack)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def peer_cell(torchrun, mistake):
+    if not torchrun or not mistake.peer:
+        return ""
+    seconds, code, lines, stack = peer(torchrun, mistake.peer)
+    if code is None:
+        return "no answer in 60 s"
+    return f"{seconds:.1f} s, exit {code}, {lines} line{'s' if lines != 1 else ''}" + (", with a Python stack" if stack else "")
+
+
+def rows(arguments):
+    for mistake in mistakes.PANEL:
+        if arguments.only and arguments.only not in mistake.name:
+            continue
+        found = [ours(mistake) for _ in range(arguments.rounds)]
+        times = [seconds for seconds, _, _ in found if seconds is not None]
+        lacks = sorted({part for _, parts, _ in found for part in parts})
+        seconds = f"{statistics.median(times):.2f}" if times else "-"
+        said = " ".join(mistake.says)
+        row = (mistake.name, "while it runs" if mistake.at_run_time else "at the start", seconds, said, ", ".join(lacks) or "nothing",
+               peer_cell(arguments.torchrun, mistake))
+        print(f"{row[0]}: {row[2]} s, lacks {row[4]}  {found[-1][2][:160]}", flush=True)
+        yield row, times
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--torchrun", default=shutil.which("torchrun"))
+    parser.add_argument("--only", default="")
+    parser.add_argument("--write", action="store_true")
+    arguments = parser.parse_args()
+    host = report.machine()
+    table = list(rows(arguments))
+    if not arguments.write:
+        return
+    start = [statistics.median(times) for row, times in table if times and row[1] == "at the start"]
+    good = sum(row[4] == "nothing" for row, _ in table)
+    text = [f"# Answers to {len(table)} planted mistakes", "",
+            f"{host['date']}, commit {host['commit']}, {host['cores']} x {host['cpu']}, load {host['load_before']:.1f} before the run. "
+            "Made by `benchmarks/mistakes.py --write`; the panel is `tests/integration/mistakes.py`.", "",
+            "An answer must name the field, the value and the fix, or at run time the rank, the node and the place, with "
+            "the right exit code, in at most 25 lines. "
+            f"{good} of {len(table)} do. The median of those at the start is {statistics.median(start):.2f} s, "
+            f"{sum(seconds <= 1 for seconds in start)} of {len(start)} take at most 1 s.", "",
+            "| mistake | found | seconds | must say | lacks | torchrun, the same mistake |", "|---|---|---|---|---|---|"]
+    text += ["| " + " | ".join(row) + " |" for row, _ in table]
+    (HERE.parent / "docs/results/mistakes.md").write_text("\n".join(text) + "\n")
+
+
+if __name__ == "__main__":
+    main()
