@@ -8,7 +8,10 @@
 //   gpt   2 layers, 128 wide, 64 bytes of context, batch 8          mlp   784-512-512-10 with dropout, batch 32
 //   gn    3 convolutions of 32 channels with GroupNorm, batch 32    bf16  in amp_bf16
 // SPDX-License-Identifier: Apache-2.0
-#include <torch/torch.h>
+#include <ATen/Parallel.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/normalization.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <chrono>

@@ -6,7 +6,8 @@
 // the checkpoint is committed and synced), `same` and `reshard` (until all ranks have loaded their share) a list of
 // {"wall_s"}, one per repeat. The two loads alternate in which goes first. Every load is compared bit for bit.
 // SPDX-License-Identifier: Apache-2.0
-#include <torch/torch.h>
+#include <ATen/Parallel.h>
+#include <torch/types.h>
 
 #include <chrono>
 #include <functional>

@@ -7,10 +7,11 @@
 // and load read from the page cache. Every load is compared bit for bit with what was saved. The Python checkpoint
 // benchmarks run this beside its peers.
 // SPDX-License-Identifier: Apache-2.0
+#include <ATen/Parallel.h>
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/uio.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -4,9 +4,10 @@
 // directly). Prints one JSON line per collective and size, from rank 0: {"name", "collective", "bytes", "us": median of
 // the blocks, "cpu_us": CPU time of all ranks for one collective, "blocks"}. bytes are those of the whole tensor.
 // SPDX-License-Identifier: Apache-2.0
+#include <ATen/Parallel.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -6,7 +6,8 @@
 //   ema_update      the update of the average alone
 // With a single program, for callgrind, there is no warm-up.
 // SPDX-License-Identifier: Apache-2.0
-#include <torch/torch.h>
+#include <ATen/Parallel.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <chrono>

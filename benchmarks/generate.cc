@@ -4,7 +4,8 @@
 // Prints one line of JSON for each method and number of rows; the second run is measured. Driver:
 // benchmarks/generate.py.
 // SPDX-License-Identifier: Apache-2.0
-#include <torch/torch.h>
+#include <ATen/Parallel.h>
+#include <torch/types.h>
 
 #include <cstdio>
 #include <cstdlib>

@@ -2,7 +2,8 @@
 // by libjpeg-turbo itself into one buffer that is used again, by DecodeImage, and with what a training sample takes: a
 // random crop scaled to 224 x 224, a flip, and float32. Rounds alternate; prints the median of each.
 // SPDX-License-Identifier: Apache-2.0
-#include <torch/torch.h>
+#include <ATen/Parallel.h>
+#include <torch/types.h>
 
 #include <cstdio>
 // jpeglib.h needs it before.

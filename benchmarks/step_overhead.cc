@@ -16,8 +16,9 @@
 //   trainer_profiled        trainer, recorded; only when requested by name
 // With a single program, for callgrind, blocks are not alternated and there is no warm-up.
 // SPDX-License-Identifier: Apache-2.0
+#include <ATen/Parallel.h>
 #include <fcntl.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -85,17 +86,8 @@ std::shared_ptr<const Dataset> Texts() {
 }
 
 constexpr Workload kWorkloads[] = {
-    {"mlp", 16,
-     [] {
-       return MakeMlp({64, 64, 64, 10});
-     },
-     [] {
-       return Images({kSamples, 64});
-     }},
-    {"cnn", 32, [] { return MakeResNetSmall({}); },
-     [] {
-       return Images({kSamples, 1, 28, 28});
-     }},
+    {"mlp", 16, [] { return MakeMlp({64, 64, 64, 10}); }, [] { return Images({kSamples, 64}); }},
+    {"cnn", 32, [] { return MakeResNetSmall({}); }, [] { return Images({kSamples, 1, 28, 28}); }},
     {"gpt", 8, [] { return Gpt(2); }, Texts},
     {"char_gpt", 12, [] { return Gpt(4); }, Texts},
     {"char_gpt_bf16", 12, [] { return Gpt(4); }, Texts, Precision::kAmpBf16},

@@ -2,7 +2,7 @@
 #include "job/sample_check.h"
 
 #include <c10/core/DeviceType.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <sstream>

@@ -2,7 +2,7 @@
 #include "trainer/memory_dry_run.h"
 
 #include <ATen/Context.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <memory>

@@ -3,7 +3,7 @@
 
 #include <grpcpp/create_channel.h>
 #include <sys/ioctl.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 #include <unistd.h>
 
 #include <algorithm>

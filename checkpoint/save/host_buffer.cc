@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/save/host_buffer.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 namespace composer {
 

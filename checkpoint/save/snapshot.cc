@@ -2,7 +2,7 @@
 #include "checkpoint/save/snapshot.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cstring>
 #include <set>

@@ -3,7 +3,7 @@
 
 #include <caffe2/serialize/inline_container.h>
 #include <fcntl.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>

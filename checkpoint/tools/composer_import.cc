@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/tools/composer_import.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <map>
 #include <utility>

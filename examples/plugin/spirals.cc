@@ -1,6 +1,8 @@
 // A plugin. It defines names that the job in train.yaml uses like built-in ones.
 #include <composer/composer.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
 
 #include <cmath>
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/job_callbacks.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/job_metrics.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 

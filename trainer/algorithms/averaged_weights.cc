@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/algorithms/averaged_weights.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"

@@ -2,7 +2,7 @@
 #include "trainer/data/token_files.h"
 
 #include <sys/mman.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 #include <unistd.h>
 
 #include <algorithm>

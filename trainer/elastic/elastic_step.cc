@@ -2,7 +2,7 @@
 #include "trainer/elastic/elastic_step.h"
 
 #include <ATen/ATen.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <utility>

@@ -2,7 +2,8 @@
 #include "trainer/init/construct_model.h"
 
 #include <c10/util/Exception.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include <string>
 

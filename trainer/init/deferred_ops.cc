@@ -2,7 +2,7 @@
 #include "trainer/init/deferred_ops.h"
 
 #include <torch/library.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 #include "trainer/init/op_recording.h"
 
 #include <ATen/CPUGeneratorImpl.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <mutex>

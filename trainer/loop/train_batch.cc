@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/loop/train_batch.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cmath>
 

@@ -1,7 +1,7 @@
 // How a step's gradients come about: the rank's batch goes through forward, loss and backward in microbatches. What
 // becomes of them is in train_batch_update.cc.
 // SPDX-License-Identifier: Apache-2.0
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <bit>

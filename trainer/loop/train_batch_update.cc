@@ -2,7 +2,7 @@
 // update is made or skipped, or the step is discarded. How they come about is in train_batch_passes.cc.
 // SPDX-License-Identifier: Apache-2.0
 #include <ATen/DeviceAccelerator.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <cmath>

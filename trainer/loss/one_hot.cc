@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/loss/one_hot.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 namespace composer {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/metrics/icl_accuracy.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <array>
@@ -32,8 +32,7 @@ std::vector<IclAnswer> IclAnswers(const Outputs& outputs, const Batch& batch) {
   std::vector<IclAnswer> answers;
   for (int64_t row = 0; row < icl.size(0); ++row) {
     IclAnswer& answer = answers.emplace_back();
-    std::copy_n(icl.data_ptr<int64_t>() + row * static_cast<int64_t>(kIclFields), kIclFields,
-                answer.fields.begin());
+    std::copy_n(icl.data_ptr<int64_t>() + row * static_cast<int64_t>(kIclFields), kIclFields, answer.fields.begin());
     const auto [begin, end] = std::pair(answer.fields[0], answer.fields[1]);
     answer.logits = logits[row].slice(0, begin - 1, end - 1);
     answer.tokens = batch.inputs[row].slice(0, begin, end);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/metrics/squared_error.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "trainer/metrics/metric_sums.h"
 

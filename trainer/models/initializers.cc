@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/models/initializers.h"
 
-#include <torch/torch.h>
+#include <torch/nn/init.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <cmath>

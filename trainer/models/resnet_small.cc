@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/models/resnet_small.h"
 
-#include <torch/torch.h>
+#include <torch/enum.h>
+#include <torch/nn/init.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/types.h>
 
 #include <string>
 

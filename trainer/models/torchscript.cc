@@ -3,7 +3,9 @@
 
 #include <caffe2/serialize/inline_container.h>
 #include <torch/csrc/jit/serialization/import.h>
-#include <torch/torch.h>
+#include <torch/jit.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include <map>
 #include <set>

@@ -2,7 +2,7 @@
 #include "trainer/optim/lbfgs.h"
 
 #include <torch/optim/lbfgs.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <deque>
 #include <utility>

@@ -2,7 +2,7 @@
 #include "trainer/profiler/machine_peaks.h"
 
 #include <ATen/Parallel.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <chrono>

@@ -2,7 +2,7 @@
 #include "trainer/resume/first_state.h"
 
 #include <sys/resource.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 #include <unistd.h>
 
 #include <algorithm>

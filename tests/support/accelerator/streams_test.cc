@@ -2,6 +2,7 @@
 // and the correct program beside it is not accused.
 // SPDX-License-Identifier: Apache-2.0
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <torch/cuda.h>
 
 #include "tests/support/accelerator/fixture.h"
 

@@ -1,5 +1,13 @@
 // Tests that operators on the mock give the CPU's bits, whatever their arguments look like.
 // SPDX-License-Identifier: Apache-2.0
+#include <torch/cuda.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/normalization.h>
+#include <torch/optim/adamw.h>
+#include <torch/serialize.h>
+
 #include <functional>
 #include <map>
 #include <sstream>

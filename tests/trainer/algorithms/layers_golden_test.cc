@@ -2,7 +2,12 @@
 // GatedLinearUnits, Alibi, SWA and NoOpModel with mosaicml 0.32.1's (tests/golden/layers.json).
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
 
 #include <nlohmann/json.hpp>
 

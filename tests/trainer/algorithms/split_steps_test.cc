@@ -1,7 +1,7 @@
 // Tests algorithms that change a step under tensor parallelism: gradient clipping, SAM, and clipping within SAM.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "tests/trainer/algorithms/step_algorithms.h"
 #include "tests/trainer/parallel/fsdp_runs.h"

@@ -1,6 +1,7 @@
 // Compares BlurPool, SqueezeExcite and LowPrecisionLayerNorm with mosaicml 0.32.1's (tests/golden/surgery.json).
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <torch/nn/modules/normalization.h>
 
 #include <nlohmann/json.hpp>
 

@@ -2,7 +2,7 @@
 #include "trainer/core/torch_status.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <new>
 #include <system_error>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <atomic>
 #include <filesystem>
@@ -143,9 +143,7 @@ TEST(WebDataset, GroupsFilesOfOneName) {
   PutFile(dir.path() + "/twice.tar", TarMember("1.txt", "x") + TarMember("1.txt", "y"));
   EXPECT_THAT(OpenWebDataset({{dir.path() + "/twice.tar"}, "cls", {}}).status().message(), HasSubstr("two files .txt"));
   PutFile(dir.path() + "/bad.tar", TarMember("1.cls", "x"));
-  EXPECT_THAT(ImageError([&] {
-                OpenWebDataset({{dir.path() + "/bad.tar"}, "cls", {}}).value()->Get(0);
-              }),
+  EXPECT_THAT(ImageError([&] { OpenWebDataset({{dir.path() + "/bad.tar"}, "cls", {}}).value()->Get(0); }),
               HasSubstr("bad.tar: 1.cls holds `x`, which is not a whole number"));
 }
 
@@ -322,13 +320,9 @@ TEST(PixelTransforms, DrawByTheSampleOnly) {
 }
 
 TEST(PixelTransforms, SayWhatTheyNeed) {
-  EXPECT_THAT(ImageError([] {
-                After(MakeResize(2, 2), torch::zeros({3, 4, 4}));
-              }),
+  EXPECT_THAT(ImageError([] { After(MakeResize(2, 2), torch::zeros({3, 4, 4})); }),
               AllOf(HasSubstr("resize: it takes images of bytes"), HasSubstr("Float")));
-  EXPECT_THAT(ImageError([] {
-                After(MakeCenterCrop(5), torch::zeros({3, 4, 9}, at::kByte));
-              }),
+  EXPECT_THAT(ImageError([] { After(MakeCenterCrop(5), torch::zeros({3, 4, 9}, at::kByte)); }),
               HasSubstr("size 5 is larger than the image, 4 x 9"));
   Sample none;
   SampleRandom random(1);

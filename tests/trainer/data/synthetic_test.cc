@@ -2,7 +2,7 @@
 #include "trainer/data/synthetic.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <numeric>
 #include <vector>

@@ -2,7 +2,7 @@
 #include "trainer/data/tensor_dataset.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 namespace composer {
 namespace {

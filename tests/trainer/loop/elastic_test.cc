@@ -1,9 +1,10 @@
 // Tests determinism: elastic, which gives the same bits on any number of ranks. Dropout is tested with processes
 // (tests/integration/elastic_test.py), since ranks that are threads share torch's generator.
 // SPDX-License-Identifier: Apache-2.0
+#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <map>
 #include <numeric>

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -22,9 +22,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string Golden(const std::string& name) {
-  return absl::StrCat("tests/golden/composer_runs/", name);
-}
+std::string Golden(const std::string& name) { return absl::StrCat("tests/golden/composer_runs/", name); }
 
 struct Outcome {
   int code;

@@ -1,5 +1,6 @@
 // Tests text generation from a language model on one rank, and the callback that logs it in training.
 // SPDX-License-Identifier: Apache-2.0
+#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -2,7 +2,9 @@
 // under which name (tests/golden/losses.json).
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
 
 #include <map>
 #include <nlohmann/json.hpp>

@@ -2,7 +2,10 @@
 // (tests/golden/gradients.json): uneven last microbatches, masked targets, 1 and 2 ranks.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
 
 #include <nlohmann/json.hpp>
 

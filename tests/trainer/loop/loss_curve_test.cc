@@ -2,7 +2,7 @@
 // fp32 and in amp_bf16 (the note in tests/golden/loss_curves.json says what is compared and explains the tolerances).
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>

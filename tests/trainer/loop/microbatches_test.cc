@@ -1,7 +1,7 @@
 // The size of microbatches changes nothing but rounding.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 

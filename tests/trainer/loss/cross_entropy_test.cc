@@ -2,7 +2,7 @@
 #include "trainer/loss/cross_entropy.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cmath>
 

@@ -1,7 +1,7 @@
 // Compares values with those of mosaicml 0.32.1 and torchmetrics (tests/golden/metrics.json).
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>

@@ -2,7 +2,8 @@
 #include "trainer/models/mlp.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/optim/adamw.h>
+#include <torch/types.h>
 
 #include "trainer/data/data_loader.h"
 #include "trainer/data/synthetic.h"

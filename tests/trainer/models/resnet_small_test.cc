@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/models/resnet_small.h"
 
+#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/optim/adamw.h>
+#include <torch/types.h>
 
 namespace composer {
 namespace {

@@ -2,7 +2,7 @@
 #include "trainer/optim/lion.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "tests/trainer/optim/optimizer_golden.h"
 

@@ -1,7 +1,7 @@
 // Tests what optimizer.h promises, for every optimizer.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <functional>
 #include <set>

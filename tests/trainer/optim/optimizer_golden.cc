@@ -2,7 +2,7 @@
 #include "tests/trainer/optim/optimizer_golden.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"

@@ -3,7 +3,7 @@
 #include "trainer/optim/torch_optimizers.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <limits>
 

@@ -1,5 +1,6 @@
 // The loss by chunks of tokens trains as that of whole logits, however the model is distributed.
 // SPDX-License-Identifier: Apache-2.0
+#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

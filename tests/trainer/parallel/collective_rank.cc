@@ -3,7 +3,8 @@
 // number); or "split": all-reduces in the groups of the even and of the odd ranks, and after every 50 of them one of
 // all ranks.
 // SPDX-License-Identifier: Apache-2.0
-#include <torch/torch.h>
+#include <ATen/Parallel.h>
+#include <torch/types.h>
 #include <unistd.h>
 
 #include <fstream>

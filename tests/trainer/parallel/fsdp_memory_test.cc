@@ -1,7 +1,7 @@
 // Compares what a sharded run really allocates and sends with its plan before the first step.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 

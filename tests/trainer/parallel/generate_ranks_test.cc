@@ -1,5 +1,6 @@
 // Generation on ranks: every way to distribute a model gives the tokens of one rank, which equal Hugging Face's.
 // SPDX-License-Identifier: Apache-2.0
+#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

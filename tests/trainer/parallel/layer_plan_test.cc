@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/nn/modules/container/sequential.h>
 
 #include "tests/support/temp_dir.h"
 #include "tests/trainer/parallel/fsdp_runs.h"

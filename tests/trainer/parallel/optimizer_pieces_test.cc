@@ -1,8 +1,9 @@
 // An optimizer gives an element the same bits whether it sees the whole parameter or a piece of it, wherever a vector
 // loop ends and its scalar tail begins. determinism: elastic requires this of the optimizers that may be sharded.
 // SPDX-License-Identifier: Apache-2.0
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <functional>
 #include <map>

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <map>
 
@@ -117,7 +117,9 @@ TEST(LayerCosts, AmpTrainsAttentionInFloat32) {
 
 TEST(LayerCosts, LeavesNothingBehind) {
   const auto model = MakeMlp({6, 4});
-  { const LayerCosts costs(*model); }
+  {
+    const LayerCosts costs(*model);
+  }
   const LayerCosts again(*model);
   EXPECT_TRUE(again.Take().empty());
 }

@@ -2,7 +2,7 @@
 #include "trainer/step/finite_check.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cmath>
 

@@ -1,7 +1,7 @@
 #include "trainer/step/grad_scaler.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <limits>
 

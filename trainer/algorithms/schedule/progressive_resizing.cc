@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/algorithms/schedule/progressive_resizing.h"
 
-#include <torch/torch.h>
+#include <torch/enum.h>
+#include <torch/nn/functional/upsampling.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <cmath>

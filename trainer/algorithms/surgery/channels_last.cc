@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/algorithms/surgery/channels_last.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "trainer/core/state.h"
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/algorithms/surgery/gated_linear_units.h"
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
 
 #include "absl/container/flat_hash_map.h"
 #include "trainer/core/model.h"

@@ -2,6 +2,7 @@
 #include "trainer/algorithms/surgery/logit_soft_cap.h"
 
 #include <ATen/ATen.h>
+#include <torch/nn/modules/linear.h>
 
 #include <memory>
 

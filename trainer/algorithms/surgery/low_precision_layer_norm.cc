@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/algorithms/surgery/low_precision_layer_norm.h"
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/normalization.h>
+#include <torch/types.h>
 
 #include "trainer/core/model.h"
 #include "trainer/core/state.h"

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/algorithms/surgery/value_embeddings.h"
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/types.h>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"

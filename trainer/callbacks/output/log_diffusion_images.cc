@@ -2,7 +2,7 @@
 #include "trainer/callbacks/output/log_diffusion_images.h"
 
 #include <ATen/CPUGeneratorImpl.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 #include "trainer/models/hf/stored_values.h"
 
 #include <torch/library.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "absl/strings/str_cat.h"
 #include "storage/mapped_file.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/models/text/gated_mlp.h"
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include "trainer/core/module_call.h"
 #include "trainer/models/text/text_layers.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/models/text/text_head_model.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "trainer/loss/cross_entropy.h"
 #include "trainer/metrics/accuracy.h"

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/models/text/text_layers.h"
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/normalization.h>
+#include <torch/types.h>
 
 #include "absl/strings/match.h"
 

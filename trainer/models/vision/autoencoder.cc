@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/models/vision/autoencoder.h"
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/types.h>
 
 #include "trainer/layers/attention_core.h"
 #include "trainer/metrics/squared_error.h"

@@ -2,7 +2,8 @@
 #include "trainer/models/vision/diffusion_model.h"
 
 #include <ATen/CPUGeneratorImpl.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include "trainer/core/random.h"
 #include "trainer/metrics/squared_error.h"

@@ -2,7 +2,7 @@
 #include "trainer/models/vision/diffusion_sampling.h"
 
 #include <ATen/CPUGeneratorImpl.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 namespace composer {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/models/vision/resnet.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "trainer/models/classifier.h"
 #include "trainer/models/vision/resnet_body.h"

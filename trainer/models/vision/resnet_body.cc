@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/models/vision/resnet_body.h"
 
-#include <torch/torch.h>
+#include <torch/nn/init.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/pooling.h>
+#include <torch/types.h>
 
 #include <array>
 

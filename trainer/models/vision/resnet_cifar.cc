@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/models/vision/resnet_cifar.h"
 
-#include <torch/torch.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/pooling.h>
+#include <torch/types.h>
 
 #include "trainer/models/classifier.h"
 #include "trainer/models/vision/resnet_body.h"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/parallel/ddp/gradient_reducer.h"
 
+#include <torch/autograd.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <utility>

@@ -2,7 +2,7 @@
 #include "trainer/parallel/fsdp/fsdp.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <utility>

@@ -1,8 +1,10 @@
 // This part of Fsdp shards a model and wraps its blocks; fsdp.cc runs the steps.
 // SPDX-License-Identifier: Apache-2.0
+#include <torch/autograd.h>
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
 #include <algorithm>
 

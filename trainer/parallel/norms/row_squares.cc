@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/parallel/norms/row_squares.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "trainer/parallel/fsdp/flat_layout.h"
 #include "trainer/parallel/norms/power_sum.h"

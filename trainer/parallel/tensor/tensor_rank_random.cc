@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/parallel/tensor/tensor_rank_random.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <limits>
 

@@ -2,7 +2,7 @@
 #include "trainer/callbacks/memory/free_outputs.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "tests/trainer/callbacks/callback_fixture.h"
 #include "tests/trainer/callbacks/small_models.h"

@@ -2,7 +2,7 @@
 #include "trainer/callbacks/monitors/optimizer_monitor.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cmath>
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/callbacks/output/log_diffusion_images.h"
 
+#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "base/file.h"
 #include "checkpoint/format/safetensors.h"

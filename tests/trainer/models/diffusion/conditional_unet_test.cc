@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/models/vision/conditional_unet.h"
 
+#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>

@@ -1,6 +1,7 @@
 // A folder of diffusers as a job's model: latents, texts, loss, gradients and pictures are diffusers', and what is
 // frozen stays as it is, on one rank and in pieces on several.
 // SPDX-License-Identifier: Apache-2.0
+#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>

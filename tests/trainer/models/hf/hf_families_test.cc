@@ -2,7 +2,7 @@
 // the same when its construction is deferred.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cmath>
 

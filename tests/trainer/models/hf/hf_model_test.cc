@@ -3,7 +3,7 @@
 #include "trainer/models/hf/hf_model.h"
 
 #include <gmock/gmock.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <functional>
 #include <nlohmann/json.hpp>

@@ -2,7 +2,7 @@
 // model is.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <sstream>
 

@@ -2,7 +2,7 @@
 // of all gradients, generated tokens.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "tests/support/spawn_ranks.h"
 #include "tests/support/threads_communicator.h"

@@ -3,7 +3,8 @@
 #include "trainer/algorithms/surgery/lora.h"
 
 #include <gmock/gmock.h>
-#include <torch/torch.h>
+#include <torch/nn/functional/loss.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <functional>

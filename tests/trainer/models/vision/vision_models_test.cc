@@ -1,5 +1,6 @@
 // Each model computes what torchvision computes with the same weights, and has its names; wrong input is named.
 // SPDX-License-Identifier: Apache-2.0
+#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 #include "trainer/parallel/fsdp/fsdp.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>

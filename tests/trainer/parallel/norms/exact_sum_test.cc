@@ -2,7 +2,7 @@
 #include "trainer/parallel/norms/exact_sum.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <algorithm>
 #include <cmath>
