@@ -38,7 +38,7 @@ constexpr MissingKey kMissingKeys[] = {
     {"algorithm_passes",
      "leave it out: passes over algorithms are registered in C++ (EngineOptions::algorithm_passes); in a job's file "
      "the order of `algorithms` is theirs"},
-    {"load_object_store", "`load_path` takes a folder, or s3://, gs:// or oci:// itself"},
+    {"load_object_store", "`load_path` takes a folder, or s3://, gs://, oci://, azure://, dbfs:/ or https:// itself"},
     {"load_progress_bar", "leave it out: loading shows no progress bar"},
     {"save_metrics", "leave it out: metrics that were being added up begin anew when a run goes on"},
     {"precision_config", "`precision` is fp32, amp_bf16 or amp_fp16; fp8 is not among them"},
