@@ -99,6 +99,9 @@ absl::Status ExportRun(const OnnxOptions& options, const Environment& env, std::
   JobSource source;
   ASSIGN_OR_RETURN(source.yaml_path, ConfigOf(options.run));
   source.trains = false;
+  // The file has every key that was in force, and neither data nor what goes with a run is needed.
+  for (const char* key : {"train_dataloader", "eval_dataloader", "icl_tasks", "callbacks", "loggers"})
+    source.overrides.insert(source.overrides.end(), {absl::StrCat("++", key, "=1"), absl::StrCat("~", key)});
   ASSIGN_OR_RETURN(Job job, ReadJob(source, env));
   return CatchTorch([&]() -> absl::Status {
     JobPlace place;
