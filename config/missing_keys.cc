@@ -25,6 +25,19 @@ constexpr absl::string_view kNoPlanners = "leave it out: checkpoints need no pla
 constexpr absl::string_view kHubs =
     "nothing comes from the Hugging Face hub here; download the folder, and write `model: {name: hf, path: FOLDER}`";
 
+constexpr absl::string_view kFolderInAStore =
+    "leave it out: a `folder` may be in a store itself (s3://…), and is written behind training";
+constexpr absl::string_view kUploads =
+    "leave it out: the logger `remote_uploader_downloader` copies files of the run folder, `files: [traces/*]`";
+constexpr absl::string_view kOnnx =
+    "leave it out: `composer checkpoint export RUN model.onnx` traces the model and keeps the names of its parameters";
+constexpr absl::string_view kImages =
+    "leave it out: images are the batch's inputs, and classes its targets; a transform says which they are";
+constexpr absl::string_view kNoRegistry =
+    "leave it out: no models are registered; `composer checkpoint export` writes what MLflow's log_model takes";
+constexpr absl::string_view kSlackVariables =
+    "leave it out: SLACK_LOGGING_API_KEY and SLACK_LOGGING_CHANNEL_ID, or SLACK_WEBHOOK_URL, in the environment";
+
 struct MissingKey {
   absl::string_view key;  // fsdp.X stands for fsdp_config.X and parallelism_config.fsdp.X
   absl::string_view why;
@@ -38,7 +51,7 @@ constexpr MissingKey kMissingKeys[] = {
     {"algorithm_passes",
      "leave it out: passes over algorithms are registered in C++ (EngineOptions::algorithm_passes); in a job's file "
      "the order of `algorithms` is theirs"},
-    {"load_object_store", "`load_path` takes a folder, or s3://, gs:// or oci:// itself"},
+    {"load_object_store", "`load_path` takes a folder, or s3://, gs://, oci://, azure://, dbfs:/ or https:// itself"},
     {"load_progress_bar", "leave it out: loading shows no progress bar"},
     {"save_metrics", "leave it out: metrics that were being added up begin anew when a run goes on"},
     {"precision_config", "`precision` is fp32, amp_bf16 or amp_fp16; fp8 is not among them"},
@@ -72,6 +85,45 @@ constexpr MissingKey kMissingKeys[] = {
     {"fsdp.mixed_precision.cast_root_forward_inputs", "leave it out: autocast casts what a matrix product reads"},
     {"fsdp.mixed_precision.keep_low_precision_grads", "leave it out: gradients are kept in float32"},
     {"parallelism_config.tp.device_mesh", kMesh},
+    // Options of callbacks and loggers.
+    {"callbacks.checkpoint_saver.remote_file_name", kFolderInAStore},
+    {"callbacks.checkpoint_saver.latest_remote_file_name", kFolderInAStore},
+    {"callbacks.checkpoint_saver.num_concurrent_uploads",
+     "leave it out: each rank writes its part, large ones in several pieces at once"},
+    {"callbacks.checkpoint_saver.upload_timeout_in_seconds",
+     "leave it out: a write is tried again for three minutes, and a save that fails ends no run"},
+    {"callbacks.checkpoint_saver.save_metrics",
+     "leave it out: metrics that were being added up begin anew when a run goes on"},
+    {"callbacks.export_for_inference.save_object_store",
+     "leave it out: `composer checkpoint export RUN s3://bucket/folder` writes there afterwards"},
+    {"callbacks.export_for_inference.sample_input", kOnnx},
+    {"callbacks.export_for_inference.transforms",
+     "leave it out: weights are written as they are; `composer checkpoint export --dtype` converts them"},
+    {"callbacks.export_for_inference.input_names", kOnnx},
+    {"callbacks.export_for_inference.output_names", kOnnx},
+    {"callbacks.image_visualizer.input_key", kImages},
+    {"callbacks.image_visualizer.target_key", kImages},
+    {"callbacks.memory_snapshot.remote_file_name", kUploads},
+    {"callbacks.memory_snapshot.overwrite", "leave it out: a file of the same name is replaced"},
+    {"callbacks.oom_observer.remote_file_name", kUploads},
+    {"callbacks.oom_observer.overwrite", "leave it out: a file of the same name is replaced"},
+    {"callbacks.system_metrics_monitor.gpu_available", "leave it out: GPUs are found"},
+    {"loggers.file_logger.remote_file_name",
+     "leave it out: the logger `remote_uploader_downloader` copies files of the run folder, `files: [logs/*]`"},
+    {"loggers.file_logger.buffer_size", "leave it out: a line is written when it is complete"},
+    {"loggers.mlflow.model_registry_prefix", kNoRegistry},
+    {"loggers.mlflow.model_registry_uri", kNoRegistry},
+    {"loggers.mlflow.log_system_metrics", "leave it out: the callback `system_metrics_monitor` measures them"},
+    {"loggers.mlflow.synchronous", "leave it out: metrics go to the server behind training, and none is lost"},
+    {"loggers.mlflow.run_group", "write `tags: [run_group=NAME]`"},
+    {"loggers.mlflow.resume", "leave it out: a run that goes on is continued there"},
+    {"loggers.remote_uploader_downloader.backend_kwargs",
+     "leave it out: addresses and keys of stores are in the environment (docs/environment.md)"},
+    {"loggers.slack.formatter_func", "leave it out: it is a Python function; a plugin's logger has one in C++"},
+    {"loggers.slack.slack_logging_api_key", kSlackVariables},
+    {"loggers.slack.channel_id", kSlackVariables},
+    {"loggers.wandb.init_kwargs",
+     "leave it out: nothing is sent; `wandb sync` takes what it needs from its own settings"},
     // llm-foundry's and mosaicml/examples'.
     {"is_train", "leave it out: `train_dataloader` and `eval_dataloader` say which data are for what"},
     {"train_dataloader.max_seq_len", "leave it out: rows have the length with which they are stored; `truncate` cuts"},
@@ -169,6 +221,10 @@ constexpr struct {
     {"device", "cuda", "write `gpu`"},
     {"precision", "amp_fp8 fp8", "fp8 needs TransformerEngine, which is Python; write amp_bf16"},
     {"precision", "amp", "write amp_fp16"},
+    {"callbacks.export_for_inference.save_format", "onnx torchscript",
+     "write safetensors; `composer checkpoint export RUN model.onnx` makes an ONNX file of the run"},
+    {"loggers.wandb.log_artifacts", "true",
+     "files are not copied there; the logger `remote_uploader_downloader` copies them to a store"},
     {"precision", "bf16 bfloat16", "write amp_bf16"},
     {"precision", "fp16 float16", "write amp_fp16"},
 };
@@ -214,7 +270,7 @@ std::string MissingNameReason(absl::string_view kind, absl::string_view name) {
 
 std::string MissingChoiceReason(absl::string_view path, absl::string_view value) {
   for (const auto& entry : kMissingChoices) {
-    if (path == entry.path && HasWord(entry.values, absl::AsciiStrToLower(value.substr(0, 64))))
+    if (Canonical(path) == entry.path && HasWord(entry.values, absl::AsciiStrToLower(value.substr(0, 64))))
       return std::string(entry.why);
   }
   return "";

@@ -237,6 +237,7 @@ const std::vector<Subcommand>& Subcommands() {
        OfWorker("tokenizer"),
        {"train"},
        {"--model", "--vocab-size", "--min-frequency", "--special", "--key", "--help"}},
+      {"store", "check PLACE", "try a place for checkpoints", OfWorker("store"), {"check"}, {"--help"}},
       {"trace", "merge FOLDER [OUTPUT]", "join the traces of the ranks", OfWorker("trace"), {"merge"}, {"--help"}},
       {"version", "", "print the version", PrintVersion, {}, {"--help"}},
       {"help", "[COMMAND]", "print this, or the help of a command", Help},

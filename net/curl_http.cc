@@ -62,8 +62,8 @@ const CurlLibrary& Curl() {
   return library;
 }
 
-// What a request in flight has sent and received. An answer may consist of several (redirects are not followed, but
-// "100 Continue" is an answer, too): each status line starts over.
+// What a request in flight has sent and received. An answer may consist of several ("100 Continue" and a redirect that
+// is followed are answers, too): each status line starts over.
 struct Transfer {
   const HttpRequest* request = nullptr;
   size_t piece = 0, offset = 0;  // in the body, next to be sent
@@ -178,7 +178,9 @@ void SetLimits(CURL* curl, const HttpRequest& request) {
   Curl().setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1024L);
   Curl().setopt(curl, CURLOPT_LOW_SPEED_TIME, 60L);
   Curl().setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-  Curl().setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
+  Curl().setopt(curl, CURLOPT_FOLLOWLOCATION, request.follow_redirects ? 1L : 0L);
+  Curl().setopt(curl, CURLOPT_MAXREDIRS, 5L);
+  Curl().setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
   Curl().setopt(curl, CURLOPT_BUFFERSIZE, 512L << 10);
   Curl().setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, 512L << 10);
   Curl().setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);

@@ -32,6 +32,7 @@ struct HttpRequest {
   bool use_proxy = true;                        // that of the environment; false for services of this machine
   int64_t max_body_bytes = 64 << 20;            // limit of HttpResponse::body; more is kResourceExhausted
   const std::atomic<bool>* given_up = nullptr;  // once true, Send returns kCancelled soon; null: never
+  bool follow_redirects = false;                // up to five of them; headers go with the request to other servers
 };
 
 struct HttpResponse {

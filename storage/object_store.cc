@@ -33,7 +33,7 @@ std::string JoinPieces(Pieces pieces) {
 }
 
 bool IsRemotePlace(absl::string_view place) {
-  return absl::StrContains(place, "://") && !absl::StartsWith(place, "file://");
+  return absl::StartsWith(place, "dbfs:/") || (absl::StrContains(place, "://") && !absl::StartsWith(place, "file://"));
 }
 
 absl::StatusOr<std::shared_ptr<ObjectStore>> OpenPlace(const StoreOpener& open, const std::string& place) {

@@ -11,7 +11,11 @@
 #include "base/status_macros.h"
 #include "net/curl_http.h"
 #include "storage/aws_config.h"
+#include "storage/azure_store.h"
+#include "storage/google_token.h"
+#include "storage/http_store.h"
 #include "storage/s3_store.h"
+#include "storage/volume_store.h"
 
 namespace composer {
 namespace {
@@ -99,6 +103,15 @@ std::shared_ptr<ObjectStore> OpenGcs(const Place& place, const Environment& env)
   options.bucket.endpoint = FirstOf(env, {"GCS_ENDPOINT_URL"});
   if (options.bucket.endpoint.empty()) options.bucket.endpoint = "https://storage.googleapis.com";
   options.bucket.create_only = S3Bucket::CreateOnly::kGenerationMatch;
+  if (env.GetOr("GCS_KEY", "").empty()) {
+    options.bucket.attempt_header = "x-goog-meta-composer-attempt";
+    return MakeOwned(std::move(options), [env](Http& http) -> S3KeySource::Fetch {
+      return [env, &http]() -> absl::StatusOr<S3Credentials> {
+        ASSIGN_OR_RETURN(const GoogleToken token, FindGoogleToken(env, http, absl::Now()));
+        return S3Credentials{{"", "", "", token.token}, token.expires, "Google"};
+      };
+    });
+  }
   return MakeOwned(std::move(options), KeysOf(env, "GCS_KEY", "GCS_SECRET"));
 }
 
@@ -118,16 +131,81 @@ absl::StatusOr<std::shared_ptr<ObjectStore>> OpenOci(const Place& place, const E
   return MakeOwned(std::move(options), KeysOf(env, "OCI_KEY", "OCI_SECRET"));
 }
 
+// A store together with the requests that it sends.
+template <typename Store>
+struct Owned {
+  explicit Owned(typename Store::Options options) : store(std::move(options), http, RealClock::Get()) {}
+  CurlHttp http;
+  Store store;
+};
+
+template <typename Store>
+std::shared_ptr<ObjectStore> Own(typename Store::Options options) {
+  const auto owned = std::make_shared<Owned<Store>>(std::move(options));
+  return {owned, &owned->store};
+}
+
+absl::StatusOr<std::shared_ptr<ObjectStore>> OpenAzure(const Place& place, const Environment& env) {
+  AzureStore::Options options;
+  options.container = place.bucket;
+  options.prefix = place.prefix;
+  options.credentials = {FirstOf(env, {"AZURE_STORAGE_ACCOUNT", "AZURE_ACCOUNT_NAME"}),
+                         FirstOf(env, {"AZURE_STORAGE_KEY", "AZURE_ACCOUNT_ACCESS_KEY"}),
+                         FirstOf(env, {"AZURE_STORAGE_SAS_TOKEN"})};
+  options.endpoint = FirstOf(env, {"AZURE_STORAGE_ENDPOINT_URL"});
+  const AzureCredentials& found = options.credentials;
+  if (found.account.empty() || (found.key.empty() && found.sas.empty()))
+    return absl::InvalidArgumentError(
+        "azure: set AZURE_STORAGE_ACCOUNT, and AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN");
+  if (options.endpoint.empty()) options.endpoint = absl::StrCat("https://", found.account, ".blob.core.windows.net");
+  if (!absl::StrContains(options.endpoint, "://"))
+    return absl::InvalidArgumentError("AZURE_STORAGE_ENDPOINT_URL: expected https://…");
+  return Own<AzureStore>(std::move(options));
+}
+
+absl::StatusOr<std::shared_ptr<ObjectStore>> OpenVolume(const std::string& text, const Environment& env) {
+  VolumeStore::Options options;
+  absl::string_view folder = absl::StripPrefix(text, "dbfs:");
+  while (absl::ConsumeSuffix(&folder, "/")) continue;
+  options.folder = std::string(folder);
+  absl::string_view key = folder;
+  if (!absl::ConsumePrefix(&key, "/Volumes/") || !CheckKey(key).ok() || std::count(key.begin(), key.end(), '/') < 2)
+    return absl::InvalidArgumentError(
+        absl::StrCat("`", text, "`: expected dbfs:/Volumes/catalog/schema/volume/folder"));
+  options.host = FirstOf(env, {"DATABRICKS_HOST"});
+  options.token = FirstOf(env, {"DATABRICKS_TOKEN"});
+  if (options.host.empty() || options.token.empty())
+    return absl::InvalidArgumentError("dbfs:/Volumes: set DATABRICKS_HOST and DATABRICKS_TOKEN");
+  if (!absl::StrContains(options.host, "://")) options.host = "https://" + options.host;
+  return Own<VolumeStore>(std::move(options));
+}
+
+absl::StatusOr<std::shared_ptr<ObjectStore>> OpenHttp(const std::string& text) {
+  HttpStore::Options options;
+  absl::string_view url = text;
+  while (absl::ConsumeSuffix(&url, "/")) continue;
+  const size_t path = url.find('/', url.find("://") + 3);
+  options.origin = std::string(url.substr(0, path));
+  if (path != url.npos) options.prefix = std::string(url.substr(path + 1));
+  if (!options.prefix.empty()) RETURN_IF_ERROR(Annotate(CheckKey(options.prefix), text));
+  return Own<HttpStore>(std::move(options));
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<ObjectStore>> OpenStore(const std::string& place, const Environment& env) {
   if (!IsRemotePlace(place)) return OpenPlace(nullptr, place);
+  if (absl::StartsWith(place, "dbfs:/")) return OpenVolume(place, env);
+  if (absl::StartsWith(place, "https://") || absl::StartsWith(place, "http://")) return OpenHttp(place);
   ASSIGN_OR_RETURN(const Place parsed, ParsePlace(place));
   if (parsed.scheme == "s3") return OpenS3(parsed, env);
   if (parsed.scheme == "gs") return OpenGcs(parsed, env);
   if (parsed.scheme == "oci") return OpenOci(parsed, env);
+  if (parsed.scheme == "azure") return OpenAzure(parsed, env);
   return absl::InvalidArgumentError(
-      absl::StrCat("`", place, "`: unknown scheme; there are a path, file://, s3://, gs:// and oci://"));
+      absl::StrCat("`", place,
+                   "`: unknown scheme; there are a path, file://, s3://, gs://, oci://, azure://, "
+                   "dbfs:/Volumes/ and, to read, https://"));
 }
 
 }  // namespace composer

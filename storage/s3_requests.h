@@ -10,8 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
-#include "base/retry.h"
 #include "net/http.h"
+#include "storage/retrying_http.h"
 #include "storage/s3_answers.h"
 #include "storage/s3_credentials.h"
 
@@ -26,38 +26,33 @@ struct S3Bucket {
   bool path_style = true;  // endpoint/bucket/key, else bucket.endpoint/key
   // How a Put is restricted to creating an object.
   enum class CreateOnly { kIfNoneMatch, kGenerationMatch } create_only = CreateOnly::kIfNoneMatch;
+  std::string attempt_header = "x-amz-meta-composer-attempt";  // with a bearer token, Google takes x-goog-… only
 };
 
-struct S3Answer {
-  HttpResponse response;
-  bool was_repeated = false;  // an earlier try had no answer or a server error, so it may have been carried out
-};
+using S3Answer = RepeatedAnswer;
 
 // Thread-safe. http, keys and clock must outlive it.
 class S3Requests {
  public:
   S3Requests(S3Bucket bucket, Http& http, S3KeySource& keys, Clock& clock, RetryPolicy retry = {})
-      : bucket_(std::move(bucket)), http_(http), keys_(keys), clock_(clock), retry_(retry) {}
+      : bucket_(std::move(bucket)), keys_(keys), clock_(clock), http_(http, clock, retry) {}
 
   // The caller sets method, path (of the object: "a/b", or "" for the bucket), query, headers, body and into. Returns
   // OK for any answer that is not worth a retry: see StatusOfAnswer. kUnavailable when the retry budget is spent;
   // kCancelled soon after GiveUp.
   absl::StatusOr<S3Answer> Send(HttpRequest request);
-  void GiveUp() { given_up_ = true; }
+  void GiveUp() { http_.GiveUp(); }
   const S3Bucket& bucket() const { return bucket_; }
 
  private:
   absl::Status Sign(HttpRequest& request);
   void CorrectClock(const HttpResponse& response);
-  absl::Status Wait(absl::Duration delay);
 
   const S3Bucket bucket_;
-  Http& http_;
   S3KeySource& keys_;
   Clock& clock_;
-  const RetryPolicy retry_;
+  RetryingHttp http_;
   std::atomic<int64_t> skew_seconds_{0};  // server's time - ours
-  std::atomic<bool> given_up_{false};
 };
 
 }  // namespace composer

@@ -25,7 +25,6 @@
 namespace composer {
 namespace {
 
-constexpr char kAttemptHeader[] = "x-amz-meta-composer-attempt";
 constexpr int64_t kMostParts = 10'000;
 
 constexpr size_t kMostDeleted = 1000;  // per request
@@ -118,7 +117,7 @@ absl::Status S3Store::WriteWhole(const std::string& key, Pieces pieces, IfPresen
                                  const std::string& attempt) {
   HttpRequest request;
   request.body = pieces;
-  request.headers = {{"content-type", "application/octet-stream"}, {kAttemptHeader, attempt}};
+  request.headers = {{"content-type", "application/octet-stream"}, {options_.bucket.attempt_header, attempt}};
   AddCondition(if_present, request);
   ASSIGN_OR_RETURN(const S3Answer answer, Ask("PUT", key, request));
   if (answer.response.status != 412) return absl::OkStatus();
@@ -128,14 +127,14 @@ absl::Status S3Store::WriteWhole(const std::string& key, Pieces pieces, IfPresen
 
 absl::StatusOr<bool> S3Store::IsOwn(const std::string& key, const std::string& attempt) {
   ASSIGN_OR_RETURN(const S3Answer answer, Ask("HEAD", key, {}));
-  return answer.response.Header(kAttemptHeader) == attempt;
+  return answer.response.Header(options_.bucket.attempt_header) == attempt;
 }
 
 absl::Status S3Store::WriteInParts(const std::string& key, Pieces pieces, int64_t size, IfPresent if_present,
                                    const std::string& attempt) {
   HttpRequest begin;
   begin.query = {{"uploads", ""}};
-  begin.headers = {{"content-type", "application/octet-stream"}, {kAttemptHeader, attempt}};
+  begin.headers = {{"content-type", "application/octet-stream"}, {options_.bucket.attempt_header, attempt}};
   ASSIGN_OR_RETURN(const S3Answer begun, Ask("POST", key, begin));
   ASSIGN_OR_RETURN(const std::string id, ParseS3UploadId(begun.response.body));
   const absl::StatusOr<std::string> parts = UploadParts(key, pieces, size, id);

@@ -14,6 +14,7 @@ struct SigningKey {
   std::string access_key_id;
   std::string secret_access_key;
   std::string session_token;  // "": none
+  std::string bearer_token;   // of Google; shown as it is, in place of a signature
 };
 
 struct SigningScope {

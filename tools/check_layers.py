@@ -43,7 +43,7 @@ LEVELS = {
     "job": ["plugin", "algorithms data loggers models plan", ""],
     "worker": ["cuda", ""],
     "trainer": [
-        "step loss layers", "core", "init options tokenizers", "collectives", "parallel/activations optim/matrix optim/schedule",
+        "step loss layers", "core", "init options tokenizers export", "collectives", "parallel/activations optim/matrix optim/schedule",
         "data metrics memory optim algorithms/schedule algorithms/surgery loggers profiler",
         "algorithms parallel/fsdp parallel/ddp parallel/tensor elastic data/images data/tables", "parallel/norms models algorithms/augment",
         "models/text", "models/vision", "models/hf",

@@ -27,8 +27,10 @@
 #include "storage/open_store.h"
 #include "trainer/profiler/trace_tool.h"
 #include "worker/exit_codes.h"
+#include "worker/onnx_command.h"
 #include "worker/plan_command.h"
 #include "worker/show_data.h"
+#include "worker/store_command.h"
 #include "worker/worker.h"
 
 namespace composer {
@@ -44,6 +46,7 @@ constexpr char kUsage[] =
     "       composer_worker data show job.yaml [flags] [key=value ...]\n"
     "       composer_worker tokenize [flags] PATH < TEXT\n"
     "       composer_worker tokenizer train [flags] FOLDER < TEXT\n"
+    "       composer_worker store check PLACE\n"
     "       composer_worker trace merge FOLDER [OUTPUT]\n"
     "       composer_worker version\n";
 
@@ -103,6 +106,8 @@ int Run(std::vector<std::string> args) {
   if (args.empty()) return Usage();
   const std::string command = args[0];
   const Environment env = Environment::FromProcess();
+  if (command == "checkpoint" && AsksForOnnx({args.begin() + 1, args.end()}))
+    return RunOnnxExport({args.begin() + 1, args.end()}, env, std::cout, std::cerr);
   if (command == "checkpoint") {
     const StoreOpener open = [&env](const std::string& place) { return OpenStore(place, env); };
     return RunCheckpointTool({args.begin() + 1, args.end()}, open, absl::Now(), std::cout, std::cerr);
@@ -112,6 +117,10 @@ int Run(std::vector<std::string> args) {
   if (command == "data") {
     const StoreOpener open = [&env](const std::string& place) { return OpenStore(place, env); };
     return RunDataTool({args.begin() + 1, args.end()}, open, std::cout, std::cerr);
+  }
+  if (command == "store") {
+    const StoreOpener open = [&env](const std::string& place) { return OpenStore(place, env); };
+    return RunStoreCommand({args.begin() + 1, args.end()}, open, std::cout, std::cerr);
   }
   if (command == "plan") return RunPlan({args.begin() + 1, args.end()}, env, std::cout, std::cerr);
   if (command == "version") {

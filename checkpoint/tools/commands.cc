@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
@@ -39,6 +40,15 @@ Option RenameOption(std::vector<RenameRule>* rules) {
         rules->push_back(std::move(rule));
         return absl::OkStatus();
       }};
+}
+
+absl::Status CheckNotPacked(const std::string& path) {
+  for (const absl::string_view ending : {".gz", ".bz2", ".xz", ".lz4", ".lzo", ".zst", ".tar", ".tgz"}) {
+    if (absl::EndsWith(path, ending))
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, ": packed files are neither written nor read; name x.pt, and pack or unpack it (gzip, zstd, tar)"));
+  }
+  return absl::OkStatus();
 }
 
 std::string Counted(size_t count, absl::string_view what) {

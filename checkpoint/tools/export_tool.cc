@@ -74,6 +74,7 @@ absl::StatusOr<int> ExportTool(const std::vector<std::string>& args, const ToolC
       {.name = "weights-only", .help = "of a file x.pt: without optimizer and time", .set = IntoBool(&weights_only)},
       {.name = "overwrite", .help = "replace files that are there", .set = IntoBool(&wanted.overwrite)}};
   ASSIGN_OR_RETURN(const std::vector<std::string> paths, ParseToolArguments(options, args, 2));
+  RETURN_IF_ERROR(CheckNotPacked(paths[1]));
   if (hf && adapter) return absl::InvalidArgumentError("--hf merges what --adapter leaves apart: give one of them");
   ASSIGN_OR_RETURN(const CheckpointPlace place, FindOneCheckpoint(paths[0], context));
   if (absl::EndsWith(paths[1], ".pt")) {

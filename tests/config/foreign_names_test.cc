@@ -144,6 +144,15 @@ TEST(MissingKeys, AnswerByNameWithTheWayOut) {
       {"fsdp_config: {process_group: node}", "use `data_parallel_shard_degree`"},
       {"eval_dataloader: [{name: text, path: a, shuffle: false}]", "evaluations read their data in order"},
       {"model: {name: gpt, attn_config: {}}", "scaled_dot_product_attention"},
+      {"callbacks: {checkpoint_saver: {folder: a, remote_file_name: b}}", "a `folder` may be in a store itself"},
+      {"callbacks: [{image_visualizer: {input_key: 0}}]", "images are the batch's inputs"},
+      {"callbacks: {export_for_inference: {save_format: onnx}}", "makes an ONNX file of the run"},
+      {"callbacks: {export_for_inference: {sample_input: 1}}", "`composer checkpoint export RUN model.onnx`"},
+      {"loggers: {slack: {formatter_func: f}}", "a plugin's logger has one in C++"},
+      {"loggers: {file_logger: {remote_file_name: f}}", "`files: [logs/*]`"},
+      {"loggers: [{mlflow: {model_registry_prefix: a.b}}]", "no models are registered"},
+      {"loggers: {remote_uploader_downloader: {bucket_uri: 's3://b', backend_kwargs: {}}}", "are in the environment"},
+      {"loggers: {wandb: {log_artifacts: true}}", "copies them to a store"},
       {"lr: 0.1", "lr: unknown key (did you mean `optimizers.lr`?)"},
   };
   for (const auto& [text, answer] : kCases) EXPECT_THAT(Checked(text), HasSubstr(answer)) << text;

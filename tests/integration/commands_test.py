@@ -69,6 +69,29 @@ class CommandsTest(harness.JobTest):
         self.assertEqual(other["checkpoint"], str(first))
         self.assertNotEqual(other["metrics"], found["metrics"])
 
+    def test_a_runs_model_becomes_an_onnx_file(self):
+        self.run_composer("-n", 1, self.write_job("run", algorithms={"ema": {"half_life": "4ba"}}))
+        run, out = self.run_folder("run"), self.folder / "model.onnx"
+        export = ("checkpoint", "export", run, out)
+        self.assertIn("--shape: required", self.run_composer(*export, code=64)[1])
+        before = self.files("run")
+        said, _ = self.run_composer(*export, "--shape", "32")
+        self.assertEqual(said, f"exported  {self.newest_checkpoint('run')}\nwrote     {out}\n")
+        self.assertIn(b"layers.0.weight", out.read_bytes())
+        self.assertEqual(self.files("run"), before)
+        self.assertIn("--overwrite replaces it", self.run_composer(*export, "--shape", "32", code=64)[1])
+        newest = pathlib.Path(self.newest_checkpoint("run"))
+        self.run_composer("checkpoint", "export", newest, out, "--shape", "32", "--overwrite")
+        self.assertIn("there is no config.yaml", self.run_composer("checkpoint", "export", "/tmp", out, "--overwrite",
+                                                                   code=64)[1])
+
+    def test_a_place_for_checkpoints_is_tried(self):
+        place = self.folder / "store"
+        said, _ = self.run_composer("store", "check", place)
+        self.assertEqual([line.split()[0] for line in said.splitlines()], ["ok"] * 7 + ["all"])
+        self.assertEqual([path for path in place.rglob("*") if path.is_file()], [])
+        self.assertIn("unknown scheme", self.run_composer("store", "check", "ftp://a/b", code=64)[1])
+
     def test_predict_writes_a_row_for_each_sample_in_order(self):
         job, _ = self.trained("run")
         before = self.files("run")

@@ -25,7 +25,7 @@ class HelpTest(harness.JobTest):
     def test_every_command(self):
         commands = self.commands()
         for name in ("run", "serve", "status", "top", "save", "drain", "stop", "logs", "doctor", "env", "convert", "methods",
-                     "eval", "predict", "generate", "validate", "checkpoint", "data", "tokenize", "trace", "version", "help"):
+                     "eval", "predict", "generate", "validate", "checkpoint", "data", "store", "tokenize", "trace", "version", "help"):
             self.assertIn(name, commands)
         for name in commands:
             for words in ((name, "--help"), (name, "-h"), ("help", name)):

@@ -331,8 +331,8 @@ TEST_F(ProgramTest, VersionHelpExplainDryRun) {
 // The names come from the table itself; tests/integration/help_test.py checks those of composer_worker's commands.
 TEST_F(ProgramTest, EveryCommandOfTheLauncherHasHelp) {
   for (const Subcommand& command : Subcommands()) {
-    const std::set<std::string> of_worker = {"validate", "plan",      "checkpoint", "data",
-                                             "tokenize", "tokenizer", "trace"};
+    const std::set<std::string> of_worker = {"validate", "plan",     "checkpoint", "data",
+                                             "store",    "tokenize", "tokenizer",  "trace"};
     if (of_worker.count(command.name) > 0) continue;
     for (const std::vector<std::string>& words :
          {std::vector<std::string>{command.name, "--help"}, {"help", command.name}, {command.name, "-h"}}) {

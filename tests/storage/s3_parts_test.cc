@@ -174,7 +174,12 @@ TEST(S3KeySource, FetchesBeforeTheyExpireAndKeepsGoodOnesWhenThatFails) {
 }
 
 TEST(OpenStore, Places) {
-  const Environment env({{"AWS_REGION", "eu-west-1"}, {"OCI_REGION", "us-ashburn-1"}});
+  const Environment env({{"AWS_REGION", "eu-west-1"},
+                         {"OCI_REGION", "us-ashburn-1"},
+                         {"AZURE_ACCOUNT_NAME", "account"},
+                         {"AZURE_ACCOUNT_ACCESS_KEY", "a2V5"},
+                         {"DATABRICKS_HOST", "dbc.cloud.databricks.com"},
+                         {"DATABRICKS_TOKEN", "secret"}});
   const auto where = [&](const char* place) {
     const auto store = OpenStore(place, env);
     return store.ok() ? (*store)->Location("k") : std::string(store.status().message());
@@ -188,8 +193,21 @@ TEST(OpenStore, Places) {
   EXPECT_THAT(where("oci://bucket/a"), HasSubstr("oci://bucket@namespace"));
   EXPECT_THAT(where("s3:///a"), HasSubstr("expected s3://bucket/prefix"));
   EXPECT_THAT(where("s3://bucket/../x"), HasSubstr("s3://bucket/../x"));
+  EXPECT_EQ(where("azure://runs/mine/"), "azure://runs/mine/k");
+  EXPECT_EQ(where("https://example.com:8443/a/b/"), "https://example.com:8443/a/b/k");
+  EXPECT_EQ(where("http://example.com"), "http://example.com/k");
+  EXPECT_EQ(where("dbfs:/Volumes/main/default/runs/mine"), "dbfs:/Volumes/main/default/runs/mine/k");
+  EXPECT_THAT(where("dbfs:/Volumes/main"), HasSubstr("expected dbfs:/Volumes/catalog/schema/volume"));
+  EXPECT_THAT(where("dbfs:/runs"), HasSubstr("expected dbfs:/Volumes/"));
+  EXPECT_THAT(where("https://example.com/../x"), HasSubstr("not a storage key"));
   EXPECT_THAT(where("ftp://a/b"), HasSubstr("unknown scheme"));
+  const auto unset = [](const char* place) {
+    return std::string(OpenStore(place, Environment(std::map<std::string, std::string>())).status().message());
+  };
+  EXPECT_THAT(unset("azure://runs"), HasSubstr("AZURE_STORAGE_ACCOUNT"));
+  EXPECT_THAT(unset("dbfs:/Volumes/a/b/c"), HasSubstr("DATABRICKS_HOST"));
   EXPECT_FALSE(IsRemotePlace("file:///x"));
+  EXPECT_TRUE(IsRemotePlace("dbfs:/Volumes/a/b/c"));
   EXPECT_TRUE(IsRemotePlace("s3://x"));
 }
 

@@ -38,6 +38,31 @@ INSTANTIATE_TEST_SUITE_P(Gcs, ObjectStoreSuite, testing::Values([] {
                            return NewStore(S3Bucket::CreateOnly::kGenerationMatch, S3Store::kPartBytes);
                          }));
 
+// As with the service account of a machine: a token in place of a signature, and Google's names of headers.
+struct GoogleBucket {
+  GoogleBucket() : store(Options(), bucket.server, keys, bucket.clock) { bucket.server.set_deletes_many(false); }
+  static S3Store::Options Options() {
+    S3Store::Options options;
+    options.bucket = {.scheme = "gs", .endpoint = "http://fake", .name = "bucket"};
+    options.bucket.create_only = S3Bucket::CreateOnly::kGenerationMatch;
+    options.bucket.attempt_header = "x-goog-meta-composer-attempt";
+    options.prefix = "runs/mine";
+    return options;
+  }
+  FakeBucket bucket;
+  std::shared_ptr<S3KeySource> keys = std::make_shared<S3KeySource>(
+      [] {
+        return S3Credentials{{"", "", "", "token"}, absl::InfiniteFuture(), "test"};
+      },
+      bucket.clock);
+  S3Store store;
+};
+
+INSTANTIATE_TEST_SUITE_P(GcsWithAToken, ObjectStoreSuite, testing::Values([]() -> std::shared_ptr<ObjectStore> {
+                           const auto owned = std::make_shared<GoogleBucket>();
+                           return {owned, &owned->store};
+                         }));
+
 // Regression test for R15: requests were signed with the machine's clock, not with the one that decides when keys
 // expire and how long to wait.
 TEST(S3Store, RequestsAreSignedWithItsClock) {

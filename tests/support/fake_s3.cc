@@ -33,7 +33,8 @@ bool Has(const HttpPairs& pairs, absl::string_view name) { return Find(pairs, na
 HttpPairs MetadataOf(const HttpRequest& request) {
   HttpPairs metadata;
   for (const auto& header : request.headers) {
-    if (absl::StartsWith(header.first, "x-amz-meta-")) metadata.push_back(header);
+    if (absl::StartsWith(header.first, "x-amz-meta-") || absl::StartsWith(header.first, "x-goog-meta-"))
+      metadata.push_back(header);
   }
   return metadata;
 }
@@ -78,7 +79,10 @@ absl::StatusOr<HttpResponse> FakeS3::Send(const HttpRequest& request) {
   if (fault == Fault::kLostRequest || fault == Fault::kReset)
     return absl::UnavailableError("connection reset (injected)");
   if (fault == Fault::kSlowDown) return Error(503, "SlowDown");
-  if (!Has(request.headers, "authorization") || !Has(request.headers, "x-amz-date")) return Error(403, "AccessDenied");
+  const bool bearer = Find(request.headers, "authorization") == "Bearer token";
+  if (!bearer && (!Has(request.headers, "authorization") || !Has(request.headers, "x-amz-date")))
+    return Error(403, "AccessDenied");
+  if (bearer && Has(request.headers, "x-amz-meta-composer-attempt")) return Error(400, "InvalidArgument");
   HttpResponse response = Answer(request);
   if (fault == Fault::kLostAnswer) return absl::UnavailableError("the connection broke after the request (injected)");
   const bool filled = response.status == 200 || response.status == 206;

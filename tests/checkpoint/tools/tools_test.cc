@@ -222,6 +222,8 @@ TEST_F(Tools, ExportAndImportNameWhatTheyDoNotTake) {
   EXPECT_THAT(err_.str(), HasSubstr("did you mean `--dtype`?"));
   EXPECT_EQ(Run({"import", dir_.Path("nowhere.pt"), dir_.Path("again")}), 64);
   EXPECT_EQ(Run({"import", "s3://bucket/x.pt", dir_.Path("again")}), 64);
+  EXPECT_EQ(Run({"import", dir_.Path("x.pt.gz"), dir_.Path("again")}), 64);
+  EXPECT_THAT(err_.str(), HasSubstr("name x.pt, and pack or unpack it"));
   EXPECT_FALSE(PathExists(dir_.Path("again")));
 }
 

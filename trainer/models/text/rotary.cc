@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/models/text/rotary.h"
 
-#include <ATen/ATen.h>
+#include <torch/torch.h>
 
 #include <algorithm>
 #include <cmath>
@@ -67,9 +67,7 @@ Rotary::Rotary(int64_t head_width, const RopeOptions& options) {
 
 std::vector<at::Tensor> Rotary::Tables(const at::Tensor& x, const at::Tensor& places) const {
   const auto options = x.options().dtype(at::kFloat);
-  const auto count = static_cast<int64_t>(frequencies_.size());
-  const at::Tensor frequencies = at::empty({count}, options.device(at::kCPU));
-  std::copy(frequencies_.begin(), frequencies_.end(), frequencies.mutable_data_ptr<float>());
+  const at::Tensor frequencies = torch::tensor(frequencies_);  // which a trace of the model sees as a constant
   const at::Tensor at_places =
       places.defined() ? places.to(at::kFloat).view({-1, 1, 1, 1}) : at::arange(x.size(1), options).view({1, 1, -1, 1});
   const at::Tensor half = at_places * frequencies.to(x.device());
