@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "trainer/export/onnx_operators.h"
 

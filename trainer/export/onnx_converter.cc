@@ -2,7 +2,7 @@
 #include "trainer/export/onnx_converter.h"
 
 #include <torch/csrc/jit/ir/constants.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include "absl/strings/str_cat.h"
 #include "trainer/core/torch_status.h"

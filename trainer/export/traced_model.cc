@@ -4,7 +4,7 @@
 #include <torch/csrc/jit/frontend/tracer.h>
 #include <torch/csrc/jit/passes/constant_propagation.h>
 #include <torch/csrc/jit/passes/dead_code_elimination.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <utility>
 

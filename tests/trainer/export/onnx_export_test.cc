@@ -5,7 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cstdlib>
 #include <functional>
@@ -87,11 +87,7 @@ std::shared_ptr<Model> SmallResNet() {
 }
 
 const Exported kModels[] = {
-    {"mlp",
-     [] {
-       return MakeMlp({12, 8, 3});
-     },
-     [](int64_t n) { return Pictures(n, 3, 2); }},
+    {"mlp", [] { return MakeMlp({12, 8, 3}); }, [](int64_t n) { return Pictures(n, 3, 2); }},
     {"resnet_small", SmallResNet, [](int64_t n) { return Pictures(n, 1, 8); }},
     {"resnet", [] { return MakeResNet({.depth = 18, .classes = 10, .width = 8}); },
      [](int64_t n) { return Pictures(n, 3, 16); }},
