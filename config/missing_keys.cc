@@ -223,8 +223,6 @@ constexpr struct {
     {"precision", "amp", "write amp_fp16"},
     {"callbacks.export_for_inference.save_format", "onnx torchscript",
      "write safetensors; `composer checkpoint export RUN model.onnx` makes an ONNX file of the run"},
-    {"loggers.wandb.log_artifacts", "true",
-     "files are not copied there; the logger `remote_uploader_downloader` copies them to a store"},
     {"precision", "bf16 bfloat16", "write amp_bf16"},
     {"precision", "fp16 float16", "write amp_fp16"},
 };

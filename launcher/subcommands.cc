@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -251,20 +252,24 @@ std::vector<std::string> SubcommandNames() {
   return names;
 }
 
+// A word of another tool counts when it is that word; else a command that is near comes before such a word that is.
 std::string AdviceFor(const std::string& word, const std::string& next) {
-  std::vector<std::string> known;
-  for (const auto& other : kOtherWords) known.emplace_back(other.word);
+  std::vector<std::string> commands, others;
   for (const Subcommand& command : Subcommands()) {
-    if (!command.changes_jobs) known.push_back(command.name);
+    if (!command.changes_jobs) commands.push_back(command.name);
   }
-  const std::string meant = NearestName(absl::AsciiStrToLower(word), known);
-  if (meant.empty()) return "; composer --help lists the commands";
+  for (const auto& other : kOtherWords) others.emplace_back(other.word);
+  const std::string lower = absl::AsciiStrToLower(word);
+  if (!absl::c_linear_search(others, lower)) {
+    if (std::string near = DidYouMean(lower, commands); !near.empty()) return near;
+  }
+  const std::string meant = NearestName(lower, others);
   for (const auto& other : kOtherWords) {
     if (other.word != meant) continue;
     return absl::StrCat(" (", next.empty() ? other.advice : absl::StrReplaceAll(other.advice, {{"job.yaml", next}}),
                         ")");
   }
-  return absl::StrCat(" (did you mean `", meant, "`?)");
+  return "; composer --help lists the commands";
 }
 
 }  // namespace composer

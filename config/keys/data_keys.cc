@@ -103,6 +103,12 @@ max_seq_len | int 1..16777216 | 1024 | Tokens of a sample.
 dtype | one of uint8, uint16, int32, uint32, int64 | uint16 | Of raw files; .npy and .idx files say their own.
 vocab_size | int 0.. | 0 | Every token must be below; 0: not checked.
 
+[map fetch_keys] Keys of data sets whose files may be in stores.
+local | text | "" | The folder for files that are fetched from a store; every path is then a URL.
+cache_limit | int 1.. | - | Bytes of fetched files on this node.
+download_retry | int 0..1000 | 4 | Further tries to fetch a file, after growing pauses.
+download_timeout | number 0.001.. | 600 | Seconds that one fetch of a file may take.
+
 [dataset finetuning] Prompts and responses, or chats, in JSON lines or tables; only responses are learned.
 path | texts | required | Files, folders or globs; .gz is decompressed. With `local`, URLs of tables.
 format | one of jsonl, parquet, arrow | (by the ending of the first path) | What the files are.
@@ -133,12 +139,6 @@ changes | list map mix_change | [] | Other weights later in the run.
 
 [dataset jsonl] The lines of JSON files: a sample has the keys of its line.
 path | texts | required | Files, folders or globs; .gz is decompressed.
-
-[map fetch_keys] Keys of data sets whose files may be in stores.
-local | text | "" | The folder for files that are fetched from a store; every path is then a URL.
-cache_limit | int 1.. | - | Bytes of fetched files on this node.
-download_retry | int 0..1000 | 4 | Further tries to fetch a file, after growing pauses.
-download_timeout | number 0.001.. | 600 | Seconds that one fetch of a file may take.
 
 [map table_keys] Keys of parquet and arrow.
 path | texts | required | Files, globs, or folders, such as those of Hugging Face's datasets; with `local`, URLs.

@@ -152,7 +152,6 @@ TEST(MissingKeys, AnswerByNameWithTheWayOut) {
       {"loggers: {file_logger: {remote_file_name: f}}", "`files: [logs/*]`"},
       {"loggers: [{mlflow: {model_registry_prefix: a.b}}]", "no models are registered"},
       {"loggers: {remote_uploader_downloader: {bucket_uri: 's3://b', backend_kwargs: {}}}", "are in the environment"},
-      {"loggers: {wandb: {log_artifacts: true}}", "copies them to a store"},
       {"lr: 0.1", "lr: unknown key (did you mean `optimizers.lr`?)"},
   };
   for (const auto& [text, answer] : kCases) EXPECT_THAT(Checked(text), HasSubstr(answer)) << text;

@@ -18,7 +18,7 @@ algorithms: [{LabelSmoothing: {smoothing: 0.1}}]
 callbacks: {SpeedMonitor: {window_size: 2}}
 deepspeed_config: {train_batch_size: 16, zero_optimization: {stage: 3}, gradient_clipping: 1.0}
 """
-REFUSED = "python_log_level: INFO\nloggers: {CometMLLogger: {workspace: x}}\n"
+REFUSED = "python_log_level: INFO\nloggers: {NeptuneLogger: {workspace: x}}\n"
 
 
 class ConvertTest(harness.JobTest):
@@ -43,7 +43,7 @@ class ConvertTest(harness.JobTest):
         out, err = self.run_composer("convert", foreign)
         for text in (out, err):
             self.assertIn("python_log_level: unknown key; leave it out: there is no Python", text)
-            self.assertIn("loggers.CometMLLogger: there is no logger `CometMLLogger`", text)
+            self.assertIn("loggers.NeptuneLogger: there is no logger `NeptuneLogger`", text)
         _, err = self.run_composer("-n", 1, foreign, f"run_folder={self.run_folder('never')}", code=64)
         self.assertIn("python_log_level: unknown key; leave it out: there is no Python", err)
         self.assertFalse(self.run_folder("never").exists())

@@ -81,7 +81,7 @@ class PluginTest(harness.JobTest):
         self.copy_plugin()
         self.refused("key", "model.widht: unknown key (did you mean `width`?)",
                      model={"name": "spiral_net", "widht": 3})
-        self.refused("name", "`spiral_nett`", "one of the 12 names", "did you mean `spiral_net`?",
+        self.refused("name", "`spiral_nett`", "names that docs/configuration.md lists", "did you mean `spiral_net`?",
                      model={"name": "spiral_nett"})
         self.refused("range", "must be at least 2, got 0", train_dataloader={"name": "spirals", "size": 0})
         self.refused("twice", "listed twice", plugins=["libspirals.so", "./libspirals.so"])

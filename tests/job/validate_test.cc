@@ -45,7 +45,7 @@ TEST_F(ValidateTest, DataAndModelMustFit) {
                                  "\ntrain_dataloader: {name: gaussian_classification}\n", kLength));
   };
   EXPECT_THAT(mlp("[63, 10]"), HasSubstr("t.yaml:3:10: model.sizes: begins with 63, but a sample has 64 features"));
-  EXPECT_THAT(mlp("[64, 2]"), HasSubstr("model: it has 2 classes, which the data's labels do not fit"));
+  EXPECT_THAT(mlp("[64, 2]"), HasSubstr("model: it has 2 classes, but a label is "));
   const auto gpt = [&](const char* keys) {
     return Validate(absl::StrCat("model: {name: gpt, n_layers: 1, d_model: 16, ", keys,
                                  "}\ntrain_dataloader: {name: text_bytes, path: ", Text(), "}\n", kLength));

@@ -69,7 +69,7 @@ void Fsdp::BeginPass() {
   made_backward_ = false;
   open_.reset();
   first_forwards_.clear();
-  pass_order_.Begin(PassOrder::Pass::kTraining);
+  pass_order_.Begin(PassOrder::Pass::kTraining, units_.size());
   for (Unit& unit : units_) {
     unit.calls_pending = 0;
     unit.forward_done = unit.backward_begun = unit.reduced = false;
@@ -292,7 +292,7 @@ int64_t Fsdp::num_collectives_per_step() const {
 void Fsdp::BeginForward() {
   for (Unit& unit : units_) unit.forward_done = false;
   open_.reset();
-  pass_order_.Begin(PassOrder::Pass::kForwardOnly);
+  pass_order_.Begin(PassOrder::Pass::kForwardOnly, units_.size());
   in_forward_ = true;
   Unshard(units_[0]);
 }

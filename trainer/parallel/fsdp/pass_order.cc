@@ -28,8 +28,9 @@ std::string TextOf(uint64_t word, PassOrder::NameOf name) {
 
 }  // namespace
 
-void PassOrder::Begin(Pass pass) {
+void PassOrder::Begin(Pass pass, size_t units) {
   pass_ = pass;
+  units_ = units;
   place_ = 0;
   strayed_ = false;
   if (!known().agreed) known().moves.clear();
@@ -73,6 +74,11 @@ std::optional<PassOrder::Move> PassOrder::Agree(uint64_t own, NameOf name) {
     const auto word = static_cast<uint64_t>(words[rank]);
     whole = whole || word == kWholePass;
     if (word == kNone || word == kWholePass) continue;
+    if (word >> 32 > static_cast<uint64_t>(Kind::kReduce) || word >> 32 == 0 || (word & 0xffffffff) >= units_) {
+      throw StatusError(absl::InternalError(absl::StrCat("rank ", rank, " sent the move ", word,
+                                                         " in the order of blocks, which is not one: its memory or ",
+                                                         "the transport is damaged")));
+    }
     differ = differ || (move != kNone && move != word);
     move = word;
   }

@@ -37,9 +37,10 @@ class PassOrder {
   // `world` has the ranks that go through the model together; it must outlive this object.
   explicit PassOrder(Communicator& world) : world_(world) {}
 
-  void Begin(Pass pass);
+  // Begins a pass through a model of `units` blocks.
+  void Begin(Pass pass, size_t units);
   // Announces a move that this rank is about to make itself. Throws StatusError kInternal on all ranks when they are
-  // about to make different ones and the order is not known yet.
+  // about to make different ones and the order is not known yet, or when what one sent is not a move.
   void Make(Move move, NameOf name);
   // Returns the others' next move, for a rank without a move of its own (left) in this pass; nullopt when the pass is
   // over. `whole` says that this rank has made a complete pass, as the model wants it, so that later passes can follow
@@ -64,6 +65,7 @@ class PassOrder {
   Communicator& world_;
   Known known_[2];
   Pass pass_ = Pass::kTraining;
+  size_t units_ = 0;
   size_t place_ = 0;      // index into known().moves
   bool strayed_ = false;  // this rank has left the known order in this pass
   uint32_t digest_ = 2166136261;

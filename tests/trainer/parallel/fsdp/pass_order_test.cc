@@ -163,6 +163,25 @@ TEST(PassOrder, OutOfMemoryInTheFirstPass) {
   }
 }
 
+// What a rank sends when its memory or the transport is damaged is an error on each rank, not an index.
+TEST(PassOrder, AWordThatIsNotAMoveIsAnError) {
+  const auto name = [](size_t unit) { return "block" + std::to_string(unit); };
+  for (const PassOrder::Move bad : {PassOrder::Move{Kind::kForward, 2}, PassOrder::Move{static_cast<Kind>(9), 0}}) {
+    ThreadsExchange exchange(2);
+    SpawnRanks(2, [&](int rank) {
+      ThreadsCommunicator communicator(exchange, rank);
+      PassOrder order(communicator);
+      order.Begin(PassOrder::Pass::kTraining, 2);
+      try {
+        order.Make(rank == 1 ? bad : PassOrder::Move{Kind::kForward, 0}, name);
+        ADD_FAILURE() << "rank " << rank << " took it for a move";
+      } catch (const StatusError& error) {
+        EXPECT_THAT(error.what(), HasSubstr("rank 1 sent the move"));
+      }
+    });
+  }
+}
+
 // A model whose order depends on the rank: blocks 0 and 1 are swapped on rank 1.
 class Wayward final : public Classifier {
  public:
@@ -211,7 +230,7 @@ TEST(PassOrder, RanksAgreeMoveByMoveInTheFirstPassAndRememberIt) {
     const std::vector<PassOrder::Move> moves = {
         {Kind::kForward, 2}, {Kind::kForward, 1}, {Kind::kBackward, 1}, {Kind::kReduce, 1}};
     for (int pass = 0; pass < 3; ++pass) {
-      order.Begin(PassOrder::Pass::kTraining);
+      order.Begin(PassOrder::Pass::kTraining, 3);
       // Rank 0 has no moves in the first pass; rank 1 stops after one in the second.
       const size_t own = (pass == 0 && rank == 0) ? 0 : (pass == 1 && rank == 1) ? 1 : moves.size();
       std::vector<PassOrder::Move> made;
@@ -234,7 +253,7 @@ TEST(PassOrder, DifferentMovesEndTheRun) {
   SpawnRanks(2, [&](int rank) {
     ThreadsCommunicator communicator(exchange, rank);
     PassOrder order(communicator);
-    order.Begin(PassOrder::Pass::kTraining);
+    order.Begin(PassOrder::Pass::kTraining, 3);
     const absl::Status status = CatchTorch([&] {
       order.Make({Kind::kForward, static_cast<size_t>(rank + 1)}, [](size_t u) { return "block" + std::to_string(u); });
     });
