@@ -22,6 +22,7 @@ NOT_RUN = {
     "kubernetes.md": "needs a cluster; deploy_test.py validates the manifests",
     "models.md": "needs a Hugging Face folder; hf_test.py",
     "parallelism.md": "output of `composer plan`; plan_test.py runs the same",
+    "recipes.md": "takes hours; speedrun_test.py runs it small",
     "slurm.md": "needs a cluster; slurm_test.py has one",
     "spot.md": "needs a cloud's metadata service; preemption_test.py",
     "vision.md": "needs published weights (network)",
