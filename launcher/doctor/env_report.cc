@@ -105,7 +105,7 @@ std::string EnvironmentReport(const DoctorFacts& machine, const ProgramFacts& pr
   const auto add = [&](absl::string_view name, absl::string_view value) {
     absl::StrAppendFormat(&text, "%-14s %s\n", absl::StrCat(name, ":"), absl::CHexEscape(value));
   };
-  constexpr double kGiB = int64_t{1} << 30;
+  constexpr double kBytesPerGiB = int64_t{1} << 30;
   add("composer", COMPOSER_VERSION);
   add("compiler", __VERSION__);
   for (absl::string_view line : absl::StrSplit(programs.worker_version, '\n', absl::SkipWhitespace())) {
@@ -114,10 +114,11 @@ std::string EnvironmentReport(const DoctorFacts& machine, const ProgramFacts& pr
   add("system", absl::StrCat(programs.os, ", Linux ", machine.kernel));
   add("processor", absl::StrCat(programs.processor, ", ", machine.cpus, " CPUs allowed",
                                 machine.cpu_quota > 0 ? absl::StrCat(", quota of ", machine.cpu_quota) : ""));
-  add("memory", absl::StrFormat(
-                    "%.1f GiB, %.1f free%s", machine.memory_bytes / kGiB, machine.memory_available / kGiB,
-                    machine.memory_limit > 0 ? absl::StrFormat(", limited to %.1f", machine.memory_limit / kGiB) : ""));
-  add("/dev/shm", machine.shm_bytes < 0 ? "none" : absl::StrFormat("%.1f GiB", machine.shm_bytes / kGiB));
+  add("memory",
+      absl::StrFormat(
+          "%.1f GiB, %.1f free%s", machine.memory_bytes / kBytesPerGiB, machine.memory_available / kBytesPerGiB,
+          machine.memory_limit > 0 ? absl::StrFormat(", limited to %.1f", machine.memory_limit / kBytesPerGiB) : ""));
+  add("/dev/shm", machine.shm_bytes < 0 ? "none" : absl::StrFormat("%.1f GiB", machine.shm_bytes / kBytesPerGiB));
   add("gpus", Gpus(machine.nvml));
   if (!machine.nvml.driver.empty()) add("driver", machine.nvml.driver);
   add("nccl", machine.nccl.empty() ? "none" : machine.nccl);
