@@ -106,7 +106,9 @@ TEST(InitFromEnvironment, TwoRanksOfMpirun) { OnTwoRanks({}, Mpirun, SumAndLeave
 
 TEST(InitFromEnvironment, TheDestructorWaitsForNobody) {
   for (const HostCollectives collectives : {HostCollectives::kSharedMemory, HostCollectives::kGloo}) {
-    OnTwoRanks({.collectives = collectives}, Torchrun, [](std::unique_ptr<Ranks> ranks) {
+    std::latch both_are_there(2);  // rank 0 serves the store that rank 1's start needs
+    OnTwoRanks({.collectives = collectives}, Torchrun, [&](std::unique_ptr<Ranks> ranks) {
+      both_are_there.arrive_and_wait();
       at::Tensor large = at::zeros({1 << 20});
       std::unique_ptr<PendingCollective> pending;
       // Rank 1 never comes to this collective, whose time-out is 30 minutes.
