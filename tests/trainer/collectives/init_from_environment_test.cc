@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <latch>
 #include <map>
 #include <thread>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
