@@ -54,8 +54,7 @@ absl::StatusOr<S3Answer> S3Requests::Send(HttpRequest request) {
     if (expired) keys_.Forget();
     return expired || IsRetryable(response.status, code) ? StatusOfAnswer(response, what) : absl::OkStatus();
   };
-  return http_.Send(
-      std::move(request), [&](HttpRequest& one) { return Sign(one); }, judge);
+  return http_.Send(std::move(request), [&](HttpRequest& one) { return Sign(one); }, judge);
 }
 
 }  // namespace composer

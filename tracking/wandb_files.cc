@@ -61,9 +61,9 @@ std::string WandbMediaPath(const TrackedFile& file, absl::string_view content) {
 
 std::string WandbMediaJson(const TrackedFile& file, absl::string_view content) {
   MediaJson json = {{"_type", file.kind == TrackedFile::Kind::kImage ? "image-file" : "table-file"},
-               {"path", WandbMediaPath(file, content)},
-               {"sha256", Sha256HexOf(content)},
-               {"size", content.size()}};
+                    {"path", WandbMediaPath(file, content)},
+                    {"sha256", Sha256HexOf(content)},
+                    {"size", content.size()}};
   if (file.kind == TrackedFile::Kind::kImage) {
     json["format"] = "png";
     json["width"] = PngNumber(content, 16);

@@ -45,8 +45,8 @@ class Trainer {
   // return_outputs. Throws nothing: LibTorch's exceptions are returned as a Status.
   struct PredictOptions {
     std::shared_ptr<const Dataset> dataset;  // not empty
-  DataSpec spec;
-    int64_t batch_size = 256;                // per data-parallel rank
+    DataSpec spec;
+    int64_t batch_size = 256;  // per data-parallel rank
     int64_t subset_num_batches = -1;
     bool return_outputs = true;
     Prefetcher::Options prefetch;

@@ -51,10 +51,7 @@ struct GoogleBucket {
   }
   FakeBucket bucket;
   std::shared_ptr<S3KeySource> keys = std::make_shared<S3KeySource>(
-      [] {
-        return S3Credentials{{"", "", "", "token"}, absl::InfiniteFuture(), "test"};
-      },
-      bucket.clock);
+      [] { return S3Credentials{{"", "", "", "token"}, absl::InfiniteFuture(), "test"}; }, bucket.clock);
   S3Store store;
 };
 

@@ -5,8 +5,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "trainer/loggers/crc32c.h"
 #include "base/proto_writer.h"
+#include "trainer/loggers/crc32c.h"
 
 namespace composer {
 namespace {

@@ -28,7 +28,7 @@ Roofline MakeRoofline(const MachinePeaks& peaks, const std::vector<LayerWork>& w
   for (const LayerWork& all : works) {
     RooflineRow& row = roofline.rows.emplace_back();
     row.work = all;
-    for (double LayerWork::*part :
+    for (double LayerWork::* part :
          {&LayerWork::seconds, &LayerWork::fp32_flops, &LayerWork::bf16_flops, &LayerWork::bytes})
       row.work.*part /= count;
     const double compute = Ratio(row.work.fp32_flops, peaks.fp32_flops) + Ratio(row.work.bf16_flops, peaks.bf16_flops);

@@ -18,7 +18,7 @@ namespace {
 
 constexpr struct {
   absl::string_view key;
-  int64_t MetricRow::*member;
+  int64_t MetricRow::* member;
 } kTimes[] = {
     {"time/epoch", &MetricRow::epoch}, {"time/batch", &MetricRow::batch}, {"time/sample", &MetricRow::sample},
     {"time/token", &MetricRow::token}, {"launch", &MetricRow::launch},    {"generation", &MetricRow::generation},

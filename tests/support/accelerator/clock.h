@@ -1,6 +1,6 @@
-// Vector clocks: what a stream or a host knows to be finished. Each operation of a stream that uses memory
-// has a number;
-// a clock holds, by stream, the number up to which everything happened before. Source: Fidge 1988; Mattern 1989.
+// Vector clocks: what a stream or a host knows to be finished. Each operation of a stream that uses memory has a
+// number; a clock holds, by stream, the number up to which everything happened before.
+// Source: Fidge 1988; Mattern 1989.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
