@@ -2,15 +2,15 @@
 #include "storage/azure_store.h"
 
 #include <algorithm>
-#include <random>
+#include <utility>
 
 #include "absl/strings/escaping.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "storage/cloud_answers.h"
+#include "storage/object_requests.h"
 #include "storage/s3_answers.h"
 
 namespace composer {
@@ -18,29 +18,6 @@ namespace {
 
 constexpr int64_t kMostBlocks = 10'000;  // Azure allows 50,000
 constexpr char kAzureAttempt[] = "x-ms-meta-composerattempt";
-
-std::string AzureAttempt() {
-  std::random_device random;
-  return absl::StrFormat("%08x%08x", random(), random());
-}
-
-// Returns the next `count` bytes of the pieces and moves on.
-struct Cutter {
-  Pieces pieces;
-  size_t piece = 0, offset = 0;
-
-  std::vector<absl::string_view> Take(int64_t count) {
-    std::vector<absl::string_view> taken;
-    while (count > 0 && piece < pieces.size()) {
-      const absl::string_view part = pieces[piece].substr(offset, static_cast<size_t>(count));
-      if (!part.empty()) taken.push_back(part);
-      count -= static_cast<int64_t>(part.size());
-      offset += part.size();
-      if (offset == pieces[piece].size()) ++piece, offset = 0;
-    }
-    return taken;
-  }
-};
 
 }  // namespace
 
@@ -75,7 +52,7 @@ absl::StatusOr<RepeatedAnswer> AzureStore::Ask(const char* method, const std::st
 
 absl::Status AzureStore::Write(const std::string& key, Pieces pieces, bool create_only) {
   RETURN_IF_ERROR(CheckKey(key));
-  const std::string attempt = AzureAttempt();
+  const std::string attempt = NewWriteAttempt();
   HttpRequest request;
   request.body = pieces;
   std::string list;
@@ -103,13 +80,11 @@ absl::Status AzureStore::Write(const std::string& key, Pieces pieces, bool creat
 absl::StatusOr<std::string> AzureStore::UploadBlocks(const std::string& key, Pieces pieces,
                                                      const std::string& attempt) {
   std::string list = "<?xml version=\"1.0\" encoding=\"utf-8\"?><BlockList>";
-  HttpRequest all;
-  all.body = pieces;
-  const int64_t length = std::max(options_.part_bytes, (BodySize(all) + kMostBlocks - 1) / kMostBlocks);
-  Cutter cutter{pieces};
-  for (int number = 0;; ++number) {
-    const std::vector<absl::string_view> block = cutter.Take(length);
-    if (block.empty()) return list + "</BlockList>";
+  const int64_t size = SizeOfPieces(pieces);
+  const int64_t length = std::max(options_.part_bytes, (size + kMostBlocks - 1) / kMostBlocks);
+  for (int64_t number = 0; number * length < size; ++number) {
+    const std::vector<absl::string_view> block =
+        CutPieces(pieces, number * length, std::min((number + 1) * length, size));
     // All ids of a blob have one length, and none is another writer's.
     const std::string id = absl::Base64Escape(absl::StrFormat("%s%06d", attempt, number));
     HttpRequest request;
@@ -118,29 +93,18 @@ absl::StatusOr<std::string> AzureStore::UploadBlocks(const std::string& key, Pie
     RETURN_IF_ERROR(Ask("PUT", BlobName(key), request).status());
     absl::StrAppend(&list, "<Latest>", id, "</Latest>");
   }
+  return list + "</BlockList>";
 }
 
 absl::StatusOr<int64_t> AzureStore::Size(const std::string& key) {
   RETURN_IF_ERROR(CheckKey(key));
   ASSIGN_OR_RETURN(const RepeatedAnswer answer, Ask("HEAD", BlobName(key), {}));
-  int64_t size = -1;
-  if (!absl::SimpleAtoi(answer.response.Header("content-length"), &size) || size < 0)
-    return absl::InternalError(Location(key) + ": the server tells no size");
-  return size;
+  return SizeOfAnswer(answer.response, Location(key));
 }
 
 absl::Status AzureStore::Read(const std::string& key, int64_t offset, absl::Span<char> into) {
-  if (into.empty()) {
-    ASSIGN_OR_RETURN(const int64_t size, Size(key));
-    return offset <= size ? absl::OkStatus() : absl::OutOfRangeError(Location(key) + ": ends before");
-  }
-  RETURN_IF_ERROR(CheckKey(key));
-  HttpRequest request;
-  request.into = into;
-  request.headers = {{"range", absl::StrCat("bytes=", offset, "-", offset + static_cast<int64_t>(into.size()) - 1)}};
-  ASSIGN_OR_RETURN(const RepeatedAnswer answer, Ask("GET", BlobName(key), request));
-  if (answer.response.status == 206 || (answer.response.status == 200 && offset == 0)) return absl::OkStatus();
-  return absl::InternalError(Location(key) + ": the server ignores ranges");
+  return ReadRange(*this, key, offset, into,
+                   [&](HttpRequest request) { return Ask("GET", BlobName(key), std::move(request)); });
 }
 
 absl::StatusOr<std::vector<std::string>> AzureStore::List(const std::string& folder) {

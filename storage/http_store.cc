@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "storage/http_store.h"
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "storage/object_requests.h"
 #include "storage/s3_answers.h"
 
 namespace composer {
@@ -49,10 +49,7 @@ absl::StatusOr<HttpResponse> HttpStore::Ask(const char* method, const std::strin
 
 absl::StatusOr<int64_t> HttpStore::Size(const std::string& key) {
   ASSIGN_OR_RETURN(const HttpResponse response, Ask("HEAD", key, {}));
-  int64_t size = -1;
-  if (!absl::SimpleAtoi(response.Header("content-length"), &size) || size < 0)
-    return absl::InternalError(Location(key) + ": the server tells no size");
-  return size;
+  return SizeOfAnswer(response, Location(key));
 }
 
 absl::Status HttpStore::Read(const std::string& key, int64_t offset, absl::Span<char> into) {

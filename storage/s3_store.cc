@@ -5,22 +5,20 @@
 
 #include <algorithm>
 #include <atomic>
-#include <random>
 #include <thread>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "storage/object_requests.h"
 
 namespace composer {
 namespace {
@@ -36,31 +34,6 @@ std::string Md5Base64(absl::string_view text) {
   CHECK(EVP_Digest(text.data(), text.size(), reinterpret_cast<unsigned char*>(digest.data()), &length, EVP_md5(),
                    nullptr) == 1);
   return absl::Base64Escape(absl::string_view(digest).substr(0, length));
-}
-
-std::string NewAttempt() {
-  std::random_device random;
-  return absl::StrFormat("%08x%08x", random(), random());
-}
-
-int64_t SizeOf(Pieces pieces) {
-  int64_t size = 0;
-  for (const absl::string_view piece : pieces) size += static_cast<int64_t>(piece.size());
-  return size;
-}
-
-// Returns the pieces that hold bytes [begin, end).
-std::vector<absl::string_view> Cut(Pieces pieces, int64_t begin, int64_t end) {
-  std::vector<absl::string_view> cut;
-  int64_t at = 0;
-  for (const absl::string_view piece : pieces) {
-    const auto size = static_cast<int64_t>(piece.size());
-    const int64_t from = std::max<int64_t>(begin - at, 0), to = std::min(end - at, size);
-    if (from < to) cut.push_back(piece.substr(static_cast<size_t>(from), static_cast<size_t>(to - from)));
-    at += size;
-    if (at >= end) break;
-  }
-  return cut;
 }
 
 }  // namespace
@@ -98,8 +71,8 @@ absl::Status S3Store::PutIfAbsent(const std::string& key, Pieces pieces) {
 
 absl::Status S3Store::Write(const std::string& key, Pieces pieces, IfPresent if_present) {
   RETURN_IF_ERROR(CheckKey(key));
-  const int64_t size = SizeOf(pieces);
-  const std::string attempt = NewAttempt();
+  const int64_t size = SizeOfPieces(pieces);
+  const std::string attempt = NewWriteAttempt();
   return size <= options_.part_bytes ? WriteWhole(key, pieces, if_present, attempt)
                                      : WriteInParts(key, pieces, size, if_present, attempt);
 }
@@ -154,7 +127,7 @@ absl::StatusOr<std::string> S3Store::UploadParts(const std::string& key, Pieces 
   absl::Status failure;
   const auto upload = [&] {
     for (int64_t i = next++; i < count; i = next++) {
-      const std::vector<absl::string_view> body = Cut(pieces, i * part, std::min((i + 1) * part, size));
+      const std::vector<absl::string_view> body = CutPieces(pieces, i * part, std::min((i + 1) * part, size));
       HttpRequest request;
       request.body = body;
       request.query = {{"partNumber", absl::StrCat(i + 1)}, {"uploadId", id}};
@@ -204,24 +177,11 @@ absl::Status S3Store::CompleteUpload(const std::string& key, const std::string& 
 absl::StatusOr<int64_t> S3Store::Size(const std::string& key) {
   RETURN_IF_ERROR(CheckKey(key));
   ASSIGN_OR_RETURN(const S3Answer answer, Ask("HEAD", key, {}));
-  int64_t size = -1;
-  if (!absl::SimpleAtoi(answer.response.Header("content-length"), &size) || size < 0)
-    return absl::InternalError(Location(key) + ": the server tells no size");
-  return size;
+  return SizeOfAnswer(answer.response, Location(key));
 }
 
 absl::Status S3Store::Read(const std::string& key, int64_t offset, absl::Span<char> into) {
-  if (into.empty()) {
-    ASSIGN_OR_RETURN(const int64_t size, Size(key));
-    return offset <= size ? absl::OkStatus() : absl::OutOfRangeError(Location(key) + ": ends before");
-  }
-  RETURN_IF_ERROR(CheckKey(key));
-  HttpRequest request;
-  request.into = into;
-  request.headers = {{"range", absl::StrCat("bytes=", offset, "-", offset + static_cast<int64_t>(into.size()) - 1)}};
-  ASSIGN_OR_RETURN(const S3Answer answer, Ask("GET", key, request));
-  if (answer.response.status == 206 || (answer.response.status == 200 && offset == 0)) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat(Location(key), ": the server ignores ranges"));
+  return ReadRange(*this, key, offset, into, [&](HttpRequest request) { return Ask("GET", key, std::move(request)); });
 }
 
 absl::StatusOr<std::vector<std::string>> S3Store::List(const std::string& folder) {

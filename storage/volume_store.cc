@@ -2,13 +2,14 @@
 #include "storage/volume_store.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "storage/cloud_answers.h"
+#include "storage/object_requests.h"
 #include "storage/s3_answers.h"
 
 namespace composer {
@@ -69,24 +70,12 @@ absl::Status VolumeStore::Write(const std::string& key, Pieces pieces, bool repl
 absl::StatusOr<int64_t> VolumeStore::Size(const std::string& key) {
   RETURN_IF_ERROR(CheckKey(key));
   ASSIGN_OR_RETURN(const RepeatedAnswer answer, Ask("HEAD", "files", key, {}));
-  int64_t size = -1;
-  if (!absl::SimpleAtoi(answer.response.Header("content-length"), &size) || size < 0)
-    return absl::InternalError(Location(key) + ": the server tells no size");
-  return size;
+  return SizeOfAnswer(answer.response, Location(key));
 }
 
 absl::Status VolumeStore::Read(const std::string& key, int64_t offset, absl::Span<char> into) {
-  if (into.empty()) {
-    ASSIGN_OR_RETURN(const int64_t size, Size(key));
-    return offset <= size ? absl::OkStatus() : absl::OutOfRangeError(Location(key) + ": ends before");
-  }
-  RETURN_IF_ERROR(CheckKey(key));
-  HttpRequest request;
-  request.into = into;
-  request.headers = {{"range", absl::StrCat("bytes=", offset, "-", offset + static_cast<int64_t>(into.size()) - 1)}};
-  ASSIGN_OR_RETURN(const RepeatedAnswer answer, Ask("GET", "files", key, request));
-  if (answer.response.status == 206 || (answer.response.status == 200 && offset == 0)) return absl::OkStatus();
-  return absl::InternalError(Location(key) + ": the server ignores ranges");
+  return ReadRange(*this, key, offset, into,
+                   [&](HttpRequest request) { return Ask("GET", "files", key, std::move(request)); });
 }
 
 absl::Status VolumeStore::ListOne(const std::string& folder, std::vector<std::string>& keys,
