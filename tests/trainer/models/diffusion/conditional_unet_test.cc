@@ -142,23 +142,6 @@ TEST_P(ConditionalUNetOf, CanBeDeferred) {
   }
 }
 
-// The golden's samples, again and again.
-class RepeatedSamples final : public Dataset {
- public:
-  explicit RepeatedSamples(Batch batch) : batch_(std::move(batch)) {}
-  int64_t size() const override { return 24; }
-  Batch Load(absl::Span<const int64_t> indices) const override {
-    std::vector<int64_t> rows;
-    for (const int64_t index : indices) rows.push_back(index % batch_.num_samples);
-    Batch batch = batch_.Select(rows);
-    batch.sample_ids.assign(indices.begin(), indices.end());
-    return batch;
-  }
-
- private:
-  Batch batch_;
-};
-
 // Steps and noise are in the data: ranks that are threads share torch's generator.
 TEST_P(ConditionalUNetOf, FullShardTrainsAsWholeModels) {
   const auto run = [](bool sharded) {

@@ -9,11 +9,14 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "checkpoint/tools/weight_files.h"
+#include "trainer/core/dataset.h"
 #include "trainer/init/deferred_ops.h"
 
 namespace composer {
@@ -90,5 +93,22 @@ inline std::string ValueErrorOf(const std::function<void()>& act) {
   }
   return "none";
 }
+
+// The samples of a batch, again and again.
+class RepeatedSamples final : public Dataset {
+ public:
+  explicit RepeatedSamples(Batch batch) : batch_(std::move(batch)) {}
+  int64_t size() const override { return 24; }
+  Batch Load(absl::Span<const int64_t> indices) const override {
+    std::vector<int64_t> rows;
+    for (const int64_t index : indices) rows.push_back(index % batch_.num_samples);
+    Batch batch = batch_.Select(rows);
+    batch.sample_ids.assign(indices.begin(), indices.end());
+    return batch;
+  }
+
+ private:
+  Batch batch_;
+};
 
 }  // namespace composer

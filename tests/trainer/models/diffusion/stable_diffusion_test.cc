@@ -109,22 +109,6 @@ TEST(StableDiffusionPipeline, IsEvaluatedWithTheSameLatents) {
   EXPECT_TRUE(model->forward(batch)["outputs"].equal(whole["outputs"]));
 }
 
-class CaptionedSamples final : public Dataset {
- public:
-  explicit CaptionedSamples(Batch batch) : batch_(std::move(batch)) {}
-  int64_t size() const override { return 24; }
-  Batch Load(absl::Span<const int64_t> indices) const override {
-    std::vector<int64_t> rows;
-    for (const int64_t index : indices) rows.push_back(index % batch_.num_samples);
-    Batch batch = batch_.Select(rows);
-    batch.sample_ids.assign(indices.begin(), indices.end());
-    return batch;
-  }
-
- private:
-  Batch batch_;
-};
-
 // Steps and noise are in the data: ranks that are threads share torch's generator.
 TEST(StableDiffusionPipeline, FullShardTrainsTheUNetAsOneProcess) {
   GoldenTensors golden = ReadDiffusionGolden("pipeline/golden.safetensors");
@@ -132,7 +116,7 @@ TEST(StableDiffusionPipeline, FullShardTrainsTheUNetAsOneProcess) {
     TrainerOptions options = SmallRun();
     options.model = nullptr;
     options.make_model = [] { return LoadPipeline(); };
-    options.train.dataset = std::make_shared<CaptionedSamples>(CaptionedPictures(golden));
+    options.train.dataset = std::make_shared<RepeatedSamples>(CaptionedPictures(golden));
     options.train.global_train_batch_size = 8;
     options.make_optimizer = [](Model& model) { return MakeTestAdamW(model, 1e-3); };
     options.max_duration = Time::Batches(3);
