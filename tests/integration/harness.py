@@ -67,8 +67,9 @@ class JobTest(unittest.TestCase):
             r"^(RANK|WORLD_SIZE|LOCAL_RANK|LOCAL_WORLD_SIZE|NODE_RANK|MASTER_|COMPOSER_|TORCHELASTIC_|RUN_NAME|SLURM_|OMPI_|PMI_)")
         return {k: v for k, v in os.environ.items() if not drop.match(k)}
 
-    def start(self, *args, **options):
-        process = subprocess.Popen([str(self.bin / "composer"), *map(str, args)], cwd=options.pop("cwd", self.folder),
+    def start_program(self, command, **options):
+        """Starts a program in a session of its own, which ends with the test."""
+        process = subprocess.Popen(list(map(str, command)), cwd=options.pop("cwd", self.folder),
                                    env=options.pop("env", None) or self.environment(),
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
                                    start_new_session=True, **options)
@@ -81,6 +82,9 @@ class JobTest(unittest.TestCase):
                 stream.close()
         self.addCleanup(end)
         return process
+
+    def start(self, *args, **options):
+        return self.start_program([self.bin / "composer", *args], **options)
 
     def run_composer(self, *args, code=0, timeout=60, **options):
         process = self.start(*args, **options)

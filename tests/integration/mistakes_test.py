@@ -3,8 +3,6 @@ too; MISTAKES='a typo' those whose names contain the text; MISTAKES_SHOW=1 print
 SPDX-License-Identifier: Apache-2.0"""
 import os
 import re
-import signal
-import subprocess
 import time
 import unittest
 
@@ -25,23 +23,7 @@ class MistakesTest(harness.JobTest):
 
     def start_program(self, command, **options):
         self.began = time.monotonic()
-        process = subprocess.Popen(list(map(str, command)), cwd=self.folder, env=options.pop("env", self.environment()),
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
-                                   start_new_session=True, **options)
-
-        def end():
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-            for stream in (process.stdout, process.stderr):
-                stream.close()
-        self.addCleanup(end)
-        return process
-
-    def start(self, *args, **options):
-        process = super().start(*args, **options)
-        self.began = time.monotonic()
-        return process
+        return super().start_program(command, **options)
 
     def answer(self, mistake):
         """Returns (exit code, what was said, seconds until the end from the moment of the mistake)."""
