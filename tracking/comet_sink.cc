@@ -39,11 +39,6 @@ std::string KeyOf(const TrackedRun& run) {
   return key;
 }
 
-std::string SettingOf(const TrackerMemory& memory, const char* key) {
-  const auto found = memory.settings.find(key);
-  return found == memory.settings.end() ? "" : found->second;
-}
-
 std::string PathOf(const TrackedRun& run, const TrackerMemory& memory, absl::string_view ending) {
   return JoinPath(run.folder, absl::StrCat("comet/", memory.notes.at("key"), ending));
 }
@@ -77,8 +72,7 @@ absl::Status CometSink::Begin(const TrackedRun& run, TrackerMemory& memory) {
   ASSIGN_OR_RETURN(LineFile file, LineFile::Open(PathOf(run, memory, ".jsonl")));
   messages_.emplace(std::move(file));
   RETURN_IF_ERROR(Write("log_other", {{"key", "offline_experiment"}, {"value", true}}));
-  const std::string name = SettingOf(memory, "name");
-  RETURN_IF_ERROR(WriteOther("Name", name.empty() ? run.name : name));
+  RETURN_IF_ERROR(WriteOther("Name", SettingOr(memory.settings, "name", run.name)));
   RETURN_IF_ERROR(WriteOther("Created from", absl::StrCat("composer ", COMPOSER_VERSION)));
   return WriteParameters(memory);
 }
@@ -135,11 +129,11 @@ absl::Status CometSink::SendFile(const TrackedRun& run, const TrackedFile& file,
 absl::Status CometSink::Finish(absl::string_view state, TrackerMemory& memory) {
   RETURN_IF_ERROR(WriteParameters(memory));
   RETURN_IF_ERROR(WriteOther("exit_reason", std::string(state)));
-  std::vector<std::string> tags = absl::StrSplit(SettingOf(memory, "tags"), ',', absl::SkipEmpty());
-  const std::string workspace = SettingOf(memory, "workspace"), project = SettingOf(memory, "project_name");
+  std::vector<std::string> tags = absl::StrSplit(SettingOr(memory.settings, "tags", ""), ',', absl::SkipEmpty());
+  const std::string workspace = SettingOr(memory.settings, "workspace", "");
   const bool failed = state != "done" && state != "preempted";
   const Json about = {{"offline_id", memory.notes.at("key")},
-                      {"project_name", project.empty() ? Json("composer") : Json(project)},
+                      {"project_name", SettingOr(memory.settings, "project_name", "composer")},
                       {"workspace", workspace.empty() ? Json() : Json(workspace)},
                       {"start_time", Millis(run_.started)},
                       {"stop_time", newest_},

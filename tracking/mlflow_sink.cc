@@ -30,12 +30,6 @@ constexpr size_t kMaxTables = 40;  // in a tag of 5,000 characters
 constexpr char kArtifactsNote[] = "artifacts", kTablesNote[] = "tables";
 constexpr char kExperimentNote[] = "experiment_id", kRunNote[] = "run_id", kParametersSent[] = "parameters_sent";
 
-std::string Setting(const std::map<std::string, std::string>& settings, const std::string& key,
-                    const std::string& fallback) {
-  const auto found = settings.find(key);
-  return found != settings.end() && !found->second.empty() ? found->second : fallback;
-}
-
 // Cuts a text at a character.
 std::string Cut(std::string text, size_t bytes) {
   if (text.size() <= bytes) return text;
@@ -81,7 +75,7 @@ std::string MlflowName(absl::string_view name) {
 
 absl::StatusOr<MlflowSink::Options> MlflowSink::ReadOptions(const std::map<std::string, std::string>& settings,
                                                             const Environment& environment) {
-  const std::string address = Setting(settings, "tracking_uri", environment.GetOr("MLFLOW_TRACKING_URI", ""));
+  const std::string address = SettingOr(settings, "tracking_uri", environment.GetOr("MLFLOW_TRACKING_URI", ""));
   absl::string_view rest = address;
   const absl::string_view scheme = absl::StartsWith(rest, "https://") ? "https://" : "http://";
   if (!absl::ConsumePrefix(&rest, scheme) || rest.empty() || rest[0] == '/' || absl::StrContains(rest, "@"))
@@ -153,8 +147,9 @@ absl::StatusOr<std::string> MlflowSink::ExperimentId(const std::string& name) {
 }
 
 absl::Status MlflowSink::CreateRun(const TrackedRun& run, TrackerMemory& memory) {
-  const std::string name = Setting(memory.settings, "run_name", run.name);
-  ASSIGN_OR_RETURN(const std::string experiment, ExperimentId(Setting(memory.settings, "experiment_name", "composer")));
+  const std::string name = SettingOr(memory.settings, "run_name", run.name);
+  ASSIGN_OR_RETURN(const std::string experiment,
+                   ExperimentId(SettingOr(memory.settings, "experiment_name", "composer")));
   Json tags = Json::array({Tag("mlflow.source.type", "JOB"), Tag("composer.run_folder", run.folder),
                            Tag("composer.version", COMPOSER_VERSION)});
   for (const auto& [key, value] : memory.parameters) {

@@ -23,9 +23,7 @@ using Json = nlohmann::json;
 constexpr char kBegun[] = "begun", kToldBatch[] = "told_batch", kToldEpoch[] = "told_epoch";
 
 std::vector<std::string> WordsOf(const std::map<std::string, std::string>& settings, const std::string& key) {
-  const auto found = settings.find(key);
-  if (found == settings.end()) return {};
-  return absl::StrSplit(found->second, ',', absl::SkipEmpty());
+  return absl::StrSplit(SettingOr(settings, key, ""), ',', absl::SkipEmpty());
 }
 
 int64_t NumberOf(const std::map<std::string, std::string>& texts, const std::string& key, int64_t fallback) {

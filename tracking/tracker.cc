@@ -160,8 +160,7 @@ absl::Status Tracker::Prepare() {
 
 absl::Status Tracker::SendFiles() {
   const LineCursor before = files_.cursor();
-  const auto wanted = options_.settings.find("log_artifacts");
-  const bool all = wanted != options_.settings.end() && wanted->second == "true";
+  const bool all = SettingOr(options_.settings, "log_artifacts", "") == "true";
   for (bool more = true; more;) {
     std::vector<TrackedFile> files;
     const auto progress = files_.Read(kChunk, [&](absl::string_view line) {

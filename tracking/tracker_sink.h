@@ -37,6 +37,13 @@ struct TrackerMemory {
   std::map<std::string, std::string> notes;                     // the sink's own: ids, what was sent
 };
 
+// Returns a setting, or `fallback` when it is missing or empty.
+inline std::string SettingOr(const std::map<std::string, std::string>& settings, const std::string& key,
+                             const std::string& fallback) {
+  const auto found = settings.find(key);
+  return found != settings.end() && !found->second.empty() ? found->second : fallback;
+}
+
 struct TrackedRun {
   std::string name, folder;
   double started = 0;  // Unix seconds

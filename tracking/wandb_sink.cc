@@ -120,18 +120,17 @@ absl::Status WandbSink::Begin(const TrackedRun& run, TrackerMemory& memory) {
   version.Bytes(1, "0.31.0").Bytes(2, "0.31.0");
   header.Message(kHeader, ProtoWriter().Message(1, version));
   RETURN_IF_ERROR(WriteRecord(header.bytes()));
-  const auto setting = [&](const char* key) {
-    const auto found = memory.settings.find(key);
-    return found == memory.settings.end() ? "" : found->second;
+  const auto setting = [&](const char* key, const std::string& fallback = "") {
+    return SettingOr(memory.settings, key, fallback);
   };
   id_ = NoteOf(memory, "id");
-  project_ = setting("project").empty() ? "composer" : setting("project");
+  project_ = setting("project", "composer");
   ProtoWriter about, start, record;
   about.Bytes(1, id_);
   if (!setting("entity").empty()) about.Bytes(2, setting("entity"));
   about.Bytes(3, project_);
   if (!setting("group").empty()) about.Bytes(6, setting("group"));
-  about.Bytes(8, setting("name").empty() ? run.name : setting("name"));
+  about.Bytes(8, setting("name", run.name));
   for (const absl::string_view tag : absl::StrSplit(setting("tags"), ',', absl::SkipEmpty())) about.Bytes(10, tag);
   start.Int(1, static_cast<int64_t>(run.started));
   about.Message(17, start);
