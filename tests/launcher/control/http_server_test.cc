@@ -80,7 +80,7 @@ class Client {
     std::string text;
     char buffer[4096];
     pollfd ready = {fd_, POLLIN, 0};
-    while (poll(&ready, 1, 5000) > 0) {
+    while (poll(&ready, 1, 30'000) > 0) {  // the server itself closes after 5 s
       const ssize_t count = recv(fd_, buffer, sizeof(buffer), 0);
       if (count <= 0) return text;
       text.append(buffer, static_cast<size_t>(count));
