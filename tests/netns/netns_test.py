@@ -2,15 +2,20 @@
 must end in the right state and report the right cause. Prints the times beside the goals; only generous limits are
 asserted, since the machine may be loaded.
 
+All tests, or those named, run four at a time (`--jobs N`), each in a process of its own: they mostly wait.
+
 COMPOSER_BIN is the folder with composer. FAKE_WORKER replaces composer_worker (default: ../tests/fake_worker, relative
 to it). COMPOSER_WORKER is the real one (default: beside composer; its tests are skipped when it is not built).
 SPDX-License-Identifier: Apache-2.0"""
+import argparse
+import concurrent.futures
 import json
 import os
 import re
 import pathlib
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -37,7 +42,6 @@ TINY_JOB = {
 }
 
 
-@unittest.skipIf(WHY_NOT, WHY_NOT)
 def for_fake_worker(setting):
     """Returns the setting in the form in which it reaches the fake worker: its words are not keys of a job, so they
     travel as variables."""
@@ -45,6 +49,7 @@ def for_fake_worker(setting):
         r"(steps|step_ms|save|stubborn|die_\w+|linger_\w+)=", setting) else setting
 
 
+@unittest.skipIf(WHY_NOT, WHY_NOT)
 class NodesTest(unittest.TestCase):
     HOSTS = 2
     WORKER = FAKE_WORKER
@@ -514,6 +519,39 @@ class RealSuccessionTest(RealWorkersTest):
         self.assertEqual(sorted({b for b in batches if b}), list(range(1, 61)), "every step was done")
 
 
-if __name__ == "__main__":
+def all_names(suite):
+    return [name for part in suite for name in (all_names(part) if isinstance(part, unittest.TestSuite)
+                                                else [part.id().removeprefix("__main__.")])]
+
+
+def run_alone(name):
+    """Runs one test in a process of its own. Returns whether it passed, and what it printed."""
+    done = subprocess.run([sys.executable, "-B", __file__, "--alone", name], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True)
+    return done.returncode == 0, done.stdout
+
+
+def main():
     sys.stdout.reconfigure(line_buffering=True)
-    unittest.main()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="CLASS or CLASS.TEST; all without")
+    parser.add_argument("--jobs", type=int, default=4, help="so many tests at a time")
+    parser.add_argument("--alone", action="store_true", help="in this process")
+    parser.add_argument("-v", action="store_true", help="also what passing tests print")
+    asked = parser.parse_args()
+    if asked.alone:
+        unittest.main(argv=[sys.argv[0], *asked.names])
+    loader, this = unittest.defaultTestLoader, sys.modules[__name__]
+    names = all_names(loader.loadTestsFromNames(asked.names, this) if asked.names else loader.loadTestsFromModule(this))
+    failed = 0
+    with concurrent.futures.ThreadPoolExecutor(asked.jobs) as pool:
+        for name, (passed, output) in zip(names, pool.map(run_alone, names)):
+            failed += not passed
+            notes = [line for line in output.splitlines() if line.startswith("  ")]
+            print(f"{'ok  ' if passed else 'FAIL'} {name}", *(notes if passed and not asked.v else [output]), sep="\n")
+    print(f"{len(names) - failed} of {len(names)} passed")
+    sys.exit(failed != 0)
+
+
+if __name__ == "__main__":
+    main()
