@@ -9,44 +9,59 @@ target_compile_options(composer_flags INTERFACE
 target_include_directories(composer_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/generated)
 target_compile_definitions(composer_flags INTERFACE COMPOSER_VERSION="${PROJECT_VERSION}")
 
-# A precompiled header of LibTorch. A target that uses it must have the same flags: composer_flags + composer_torch_headers + those given.
-# There are two: one of the product, and one of the tests, which are not optimised and have GoogleTest in it. <torch/torch.h> is not in it and
-# not included by our sources (tools/check_layers.py): its 80 modules cost each compilation two seconds, used or not.
+# Precompiled headers. A target that uses one must have the same flags. There are two of the product, with LibTorch and without, and the same
+# two of the tests, which are not optimised and have GoogleTest in them. <torch/torch.h> is in none and not included by our sources
+# (tools/check_layers.py): its 80 modules cost each compilation two seconds, used or not.
 function(composer_add_pch name)
   cmake_parse_arguments(ARG "" "" "OPTIONS;LINK;HEADERS" ${ARGN})
   file(WRITE ${PROJECT_BINARY_DIR}/${name}.cc "// Carries the precompiled header.\n")
   add_library(${name} OBJECT ${PROJECT_BINARY_DIR}/${name}.cc)
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_compile_options(${name} PRIVATE ${ARG_OPTIONS})
-  target_link_libraries(${name} PRIVATE composer_flags composer_torch_headers ${ARG_LINK})
+  target_link_libraries(${name} PRIVATE composer_flags ${ARG_LINK})
   target_precompile_headers(${name} PRIVATE
-    <torch/types.h> <torch/autograd.h> <torch/nn/module.h> <torch/csrc/distributed/c10d/ProcessGroup.hpp>
-    <absl/status/statusor.h> <absl/strings/str_cat.h> <absl/strings/str_format.h> <map> <memory> <string> <vector> ${ARG_HEADERS})
+    ${ARG_HEADERS} <algorithm> <functional> <map> <memory> <optional> <string> <utility> <variant> <vector> <absl/status/statusor.h>
+    <absl/strings/numbers.h> <absl/strings/str_cat.h> <absl/strings/str_format.h> <absl/strings/str_join.h> <absl/strings/str_split.h>
+    <absl/synchronization/mutex.h> <absl/time/clock.h>)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     target_compile_options(${name} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
   endif()
 endfunction()
 
-function(composer_use_torch target)
+# KIND: torch or plain; TEST: a test program.
+function(composer_use_pch target kind)
   cmake_parse_arguments(ARG "TEST" "" "" ${ARGN})
-  # An installed library finds Composer::libtorch through ComposerConfig.cmake.
-  target_link_libraries(${target} PUBLIC $<BUILD_INTERFACE:composer_torch> $<INSTALL_INTERFACE:Composer::libtorch>)
   if(NOT COMPOSER_PCH)
     return()
   endif()
-  set(pch composer_torch_pch)
-  if(ARG_TEST)
-    set(pch composer_test_pch)
+  set(headers)
+  set(link)
+  if(kind STREQUAL torch)
+    set(headers <torch/types.h> <torch/autograd.h> <torch/nn/module.h> <torch/csrc/distributed/c10d/ProcessGroup.hpp>)
+    set(link composer_torch_headers)
   endif()
-  if(ARG_TEST AND NOT TARGET ${pch})
-    composer_add_pch(${pch} OPTIONS -O0 LINK GTest::gtest GTest::gmock HEADERS <gtest/gtest.h> <gmock/gmock.h>)
-  elseif(NOT TARGET ${pch})
-    composer_add_pch(${pch})
+  if(ARG_TEST)
+    set(pch composer_${kind}_test_pch)
+    set(options OPTIONS -O0)
+    list(APPEND headers <gtest/gtest.h> <gmock/gmock.h>)
+    list(APPEND link GTest::gtest GTest::gmock)
+  else()
+    set(pch composer_${kind}_pch)
+    set(options)
+  endif()
+  if(NOT TARGET ${pch})
+    composer_add_pch(${pch} ${options} LINK ${link} HEADERS ${headers})
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     target_compile_options(${target} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
   endif()
   target_precompile_headers(${target} REUSE_FROM ${pch})
+endfunction()
+
+function(composer_use_torch target)
+  # An installed library finds Composer::libtorch through ComposerConfig.cmake.
+  target_link_libraries(${target} PUBLIC $<BUILD_INTERFACE:composer_torch> $<INSTALL_INTERFACE:Composer::libtorch>)
+  composer_use_pch(${target} torch ${ARGN})
 endfunction()
 
 function(composer_library)
@@ -64,6 +79,8 @@ function(composer_library)
   endif()
   if(ARG_TORCH)
     composer_use_torch(${ARG_NAME})
+  else()
+    composer_use_pch(${ARG_NAME} plain)
   endif()
 endfunction()
 
@@ -104,6 +121,8 @@ function(composer_test)
   target_compile_options(${ARG_NAME} PRIVATE -O0)
   if(ARG_TORCH)
     composer_use_torch(${ARG_NAME} TEST)
+  else()
+    composer_use_pch(${ARG_NAME} plain TEST)
   endif()
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)

@@ -11,12 +11,12 @@ namespace {
 
 constexpr uint32_t kGroup = 32;  // draws that are counted together
 
-struct Counts {
+struct DrawCounts {
   uint32_t certain = 0;   // draws that are accepted whatever was accepted before them in the group
   uint32_t possible = 0;  // and those that may be
 };
 
-Counts CountGroup(const uint32_t* draws, uint32_t mask, uint32_t most) {
+DrawCounts CountGroup(const uint32_t* draws, uint32_t mask, uint32_t most) {
   const auto least = static_cast<int32_t>(most - kGroup), highest = static_cast<int32_t>(most);
   int32_t certain = 0, possible = 0;
   for (uint32_t i = 0; i < kGroup; ++i) {
@@ -54,7 +54,7 @@ void DrawSkipper::Shuffle(int64_t count) {
     if (same_mask > kGroup && mask <= uint32_t{std::numeric_limits<int32_t>::max()}) {
       stream_.Draw(draws_.data() + filled_, kGroup);
       filled_ += kGroup;
-      const Counts counts = CountGroup(draws_.data() + used_, mask, most);
+      const DrawCounts counts = CountGroup(draws_.data() + used_, mask, most);
       if (counts.certain == counts.possible) {
         most -= counts.certain;
         used_ += kGroup;

@@ -14,7 +14,7 @@
 namespace composer {
 namespace {
 
-constexpr absl::Duration kLimit = absl::Seconds(10);
+constexpr absl::Duration kRequeueLimit = absl::Seconds(10);
 
 constexpr char kAgain[] = "submit the same job again to go on from the checkpoint";
 
@@ -64,7 +64,7 @@ std::string RequeueSlurmJob(const SlurmPlace& place, const Environment& environm
   const std::string job = absl::StrCat(place.job_id);
   const auto run = [&](std::vector<std::string> words) {
     words.insert(words.begin(), scontrol);
-    return CommandOutput(words, environment, kLimit);
+    return CommandOutput(words, environment, kRequeueLimit);
   };
   absl::StatusOr<SlurmJobFacts> facts = absl::UnknownError("");
   if (const auto shown = run({"--oneliner", "show", "job", job}); shown.ok()) {

@@ -19,10 +19,10 @@ namespace composer {
 namespace {
 
 constexpr int64_t kMaxEnvironment = 16 << 20;
-constexpr absl::Duration kLimit = absl::Seconds(30);  // SIGKILL can take that long in an uninterruptible wait
+constexpr absl::Duration kReapLimit = absl::Seconds(30);  // SIGKILL can take that long in an uninterruptible wait
 
 void KillAll(const std::string& needle) {
-  const absl::Time deadline = absl::Now() + kLimit;
+  const absl::Time deadline = absl::Now() + kReapLimit;
   for (int empty = 0; empty < 2 && absl::Now() < deadline;) {  // looks twice, because a fork may have been under way
     const std::vector<pid_t> found = ProcessesWithEnvironment(needle);
     for (const pid_t pid : found) kill(pid, SIGKILL);

@@ -9,7 +9,7 @@
 namespace composer {
 namespace {
 
-using Kind = SuccessionDecision::Kind;
+using SuccessionKind = SuccessionDecision::Kind;
 
 const char* Describe(ServerState reach) {
   switch (reach) {
@@ -34,7 +34,7 @@ SuccessionDecision GiveUp(const SuccessionView& view, const std::vector<std::str
   std::string reason = absl::StrCat("the rendezvous was lost ", Seconds(now - view.away_since), " ago:");
   for (size_t i = 0; i < view.servers.size(); ++i)
     absl::StrAppend(&reason, i > 0 ? ";" : "", " ", names[i], " ", Describe(view.servers[i]));
-  return {Kind::kGiveUp, -1, std::move(reason)};
+  return {SuccessionKind::kGiveUp, -1, std::move(reason)};
 }
 
 // Returns whether this node is cut off from a server that the others may well reach.
@@ -58,33 +58,34 @@ absl::Time Patience(const SuccessionView& view) {
 SuccessionDecision DecideSuccession(const SuccessionView& view, const std::vector<std::string>& names, absl::Time now) {
   const bool is_cut_off = IsCutOff(view, now) && now < view.away_since + view.grace;
   const SuccessionDecision wait = {
-      Kind::kWait, -1, is_cut_off ? absl::StrCat("the launcher on the host of ", names[view.lives], " lives") : ""};
+      SuccessionKind::kWait, -1,
+      is_cut_off ? absl::StrCat("the launcher on the host of ", names[view.lives], " lives") : ""};
   if (is_cut_off && view.broken_since == absl::InfiniteFuture()) return wait;
   for (size_t i = 0; i < view.servers.size(); ++i) {
     if (view.servers[i] == ServerState::kServing)
-      return {Kind::kAttach, static_cast<int>(i), absl::StrCat(names[i], " serves")};
+      return {SuccessionKind::kAttach, static_cast<int>(i), absl::StrCat(names[i], " serves")};
   }
   for (size_t i = 0; i < view.servers.size(); ++i) {
     if (view.servers[i] == ServerState::kBackoff)
-      return {Kind::kAttach, static_cast<int>(i), absl::StrCat(names[i], " is the only one that serves")};
+      return {SuccessionKind::kAttach, static_cast<int>(i), absl::StrCat(names[i], " is the only one that serves")};
   }
   const int count = static_cast<int>(view.servers.size());
   if (is_cut_off) return wait;
   if (count == 1) {
     const absl::Time patience = view.served ? Patience(view) : view.away_since + view.grace;
     if (now >= patience) return GiveUp(view, names, now);
-    return {Kind::kWait, -1, absl::StrCat(names[0], " ", Describe(view.servers[0]))};
+    return {SuccessionKind::kWait, -1, absl::StrCat(names[0], " ", Describe(view.servers[0]))};
   }
   const auto turn = [&](int i) { return view.away_since + i * kTakeover; };
   if (view.self >= 0 && now >= turn(view.self)) {
-    return {Kind::kServe, view.self,
+    return {SuccessionKind::kServe, view.self,
             view.self == 0 ? absl::StrCat(names[0], " is the first of the list")
                            : absl::StrCat(names[view.self], " takes over: ", names[view.self - 1], " ",
                                           Describe(view.servers[view.self - 1]))};
   }
   if (now >= turn(count) + view.grace) return GiveUp(view, names, now);
   const int due = static_cast<int>(std::clamp<int64_t>((now - view.away_since) / kTakeover, 0, count - 1));
-  return {Kind::kWait, -1, absl::StrCat(names[due], " is to serve next")};
+  return {SuccessionKind::kWait, -1, absl::StrCat(names[due], " is to serve next")};
 }
 
 absl::Duration QuorumWaitOf(int server, int num_servers) {

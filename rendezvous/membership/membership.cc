@@ -8,16 +8,16 @@
 namespace composer {
 namespace {
 
-using Kind = MembershipDecision::Kind;
+using MembershipKind = MembershipDecision::Kind;
 
 std::string Nodes(int count) { return absl::StrCat(count, count == 1 ? " node" : " nodes"); }
 
-MembershipDecision Nothing(std::string reason) { return {Kind::kNothing, {}, std::move(reason)}; }
+MembershipDecision Nothing(std::string reason) { return {MembershipKind::kNothing, {}, std::move(reason)}; }
 
 // Returns `kind` from `at` on, and until then a wait with its own reason.
-MembershipDecision At(absl::Time at, absl::Time now, Kind kind, std::string then, std::string meanwhile) {
+MembershipDecision At(absl::Time at, absl::Time now, MembershipKind kind, std::string then, std::string meanwhile) {
   if (now >= at) return {kind, {}, std::move(then)};
-  return {Kind::kWait, at, std::move(meanwhile)};
+  return {MembershipKind::kWait, at, std::move(meanwhile)};
 }
 
 MembershipDecision DecideGrowth(const MemberRoster& roster, const MembershipPolicy& policy, absl::Time now) {
@@ -28,7 +28,7 @@ MembershipDecision DecideGrowth(const MemberRoster& roster, const MembershipPoli
   if (policy.grow == GrowPolicy::kNever) {
     return Nothing(absl::StrCat(running, ", ", Nodes(roster.waiting), " wait for its end (grow is never)"));
   }
-  return At(roster.last_waiting + kGrowSettle, now, Kind::kResize,
+  return At(roster.last_waiting + kGrowSettle, now, MembershipKind::kResize,
             absl::StrCat("the world grows from ", roster.members, " to ",
                          std::min(policy.max_nodes, roster.members + roster.waiting), " of at most ",
                          Nodes(policy.max_nodes)),
@@ -50,18 +50,18 @@ MembershipDecision Form(const MemberRoster& roster, const MembershipPolicy& poli
     return Nothing(absl::StrCat(roster.present_waiting, " of the ", Nodes(roster.members), " of generation ",
                                 roster.last_generation, " have ended their workers, more than half are needed"));
   }
-  return {Kind::kForm, {}, std::move(reason)};
+  return {MembershipKind::kForm, {}, std::move(reason)};
 }
 
 MembershipDecision FormAt(absl::Time at, absl::Time now, const MemberRoster& roster, const MembershipPolicy& policy,
                           std::string then, std::string meanwhile) {
   if (now >= at) return Form(roster, policy, std::move(then));
-  return {Kind::kWait, at, std::move(meanwhile)};
+  return {MembershipKind::kWait, at, std::move(meanwhile)};
 }
 
 MembershipDecision DecideRunning(const MemberRoster& roster, const MembershipPolicy& policy, absl::Time now) {
   if (roster.expected > 0) {
-    return At(roster.expected_until, now, Kind::kEnd,
+    return At(roster.expected_until, now, MembershipKind::kEnd,
               absl::StrCat(roster.expected, " of the ", Nodes(roster.members), " of generation ",
                            roster.last_generation, " did not come back to the rendezvous in time"),
               absl::StrCat("generation ", roster.last_generation, " is running, ", roster.expected, " of its ",
@@ -75,7 +75,7 @@ MembershipDecision DecideRunning(const MemberRoster& roster, const MembershipPol
 
 MembershipDecision DecideWithoutQuorum(const MemberRoster& roster, const MembershipPolicy& policy, absl::Time now) {
   if (roster.all_here)
-    return {Kind::kForm, {}, absl::StrCat("all ", Nodes(policy.max_nodes), " are here"), /*anew=*/true};
+    return {MembershipKind::kForm, {}, absl::StrCat("all ", Nodes(policy.max_nodes), " are here"), /*anew=*/true};
   const bool first = roster.last_generation == 0;
   const std::string who = first ? absl::StrCat(roster.waiting, " of at most ", Nodes(policy.max_nodes))
                                 : absl::StrCat(roster.present, " of the ", Nodes(roster.members), " of generation ",
@@ -83,7 +83,8 @@ MembershipDecision DecideWithoutQuorum(const MemberRoster& roster, const Members
   const std::string why = absl::StrCat(who, " are here, more than half are needed",
                                        roster.before.empty() ? "" : ", also of the worlds before it");
   if (roster.waiting == 0) return Nothing(why);
-  return At((first ? roster.last_waiting : roster.ended) + policy.quorum_wait, now, Kind::kDissolve, why, why);
+  return At((first ? roster.last_waiting : roster.ended) + policy.quorum_wait, now, MembershipKind::kDissolve, why,
+            why);
 }
 
 }  // namespace
@@ -91,13 +92,14 @@ MembershipDecision DecideWithoutQuorum(const MemberRoster& roster, const Members
 MembershipDecision DecideMembership(const MemberRoster& roster, const MembershipPolicy& policy, absl::Time now) {
   if (roster.running) return DecideRunning(roster, policy, now);
   if (now < roster.settled) {  // even when the newest known world is over: a newer one may be running
-    return {Kind::kWait, roster.settled, "the rendezvous was just started: nodes of a running world may come back"};
+    return {MembershipKind::kWait, roster.settled,
+            "the rendezvous was just started: nodes of a running world may come back"};
   }
   // Without a list it is time alone that keeps two worlds apart: the launchers over there counted their grace from when
   // they noticed, which may be later than when we did, and end their workers then. With a list the quorum does.
   const absl::Time unseen_until = roster.ended + policy.grace + (policy.quorum ? absl::ZeroDuration() : kSurvivorWait);
   if (roster.last_generation > 0 && !roster.broken && roster.waiting > 0 && now < unseen_until) {
-    return {Kind::kWait, unseen_until,
+    return {MembershipKind::kWait, unseen_until,
             absl::StrCat("the nodes of generation ", roster.last_generation,
                          " were lost together: cut off from here, they may go on for a while")};
   }
@@ -110,7 +112,7 @@ MembershipDecision DecideMembership(const MemberRoster& roster, const Membership
     const std::string why = absl::StrCat(Nodes(roster.waiting), " here, at least ", policy.min_nodes, " needed");
     const bool others_may_serve = policy.quorum && (roster.last_generation == 0 || !policy.holds_tie);
     if (!others_may_serve || roster.waiting == 0) return Nothing(why);
-    return At(roster.last_waiting + policy.quorum_wait, now, Kind::kDissolve, why, why);
+    return At(roster.last_waiting + policy.quorum_wait, now, MembershipKind::kDissolve, why, why);
   }
   if (roster.waiting >= policy.max_nodes) {
     const std::string all = absl::StrCat("all ", Nodes(policy.max_nodes), " are here");

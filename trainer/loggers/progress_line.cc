@@ -14,7 +14,7 @@ constexpr int kWidestBar = 30, kNarrowestBar = 3;
 constexpr absl::string_view kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"};
 
 // Formats a duration as "00:12" or "1:02:03".
-std::string Clock(absl::Duration duration) {
+std::string HoursMinutes(absl::Duration duration) {
   const int64_t seconds = absl::ToInt64Seconds(duration);
   const int64_t hours = seconds / 3600, minutes = seconds / 60 % 60;
   if (hours > 0) return absl::StrFormat("%d:%02d:%02d", hours, minutes, seconds % 60);
@@ -40,12 +40,12 @@ double Share(const ProgressLine& line) {
 
 // Formats "[00:12<00:15, 17.1ba/s, loss=0.412]".
 std::string Details(const ProgressLine& line) {
-  std::string text = absl::StrCat("[", Clock(line.elapsed));
+  std::string text = absl::StrCat("[", HoursMinutes(line.elapsed));
   const double per_second = static_cast<double>(line.done - line.done_before) / absl::ToDoubleSeconds(line.elapsed);
   const bool moved = std::isfinite(per_second) && per_second > 0;
   if (line.total > 0) {
     const double left = static_cast<double>(std::max<int64_t>(0, line.total - line.done));
-    absl::StrAppend(&text, "<", moved ? Clock(absl::Seconds(left / per_second)) : "?");
+    absl::StrAppend(&text, "<", moved ? HoursMinutes(absl::Seconds(left / per_second)) : "?");
   }
   if (moved) absl::StrAppend(&text, ", ", Rate(per_second, line.unit));
   for (const auto& [name, value] : line.metrics) absl::StrAppend(&text, ", ", name, absl::StrFormat("=%.3g", value));

@@ -34,7 +34,7 @@ void AppendLittleEndian(uint64_t value, int size, std::string& out) {
 
 double Seconds(absl::Time time) { return absl::ToDoubleSeconds(time - absl::UnixEpoch()); }
 
-ProtoWriter Event(const EventTime& when) {
+ProtoWriter EventAt(const EventTime& when) {
   ProtoWriter event;
   event.Double(kWallTime, Seconds(when.wall)).Int(kStep, when.step);
   return event;
@@ -43,7 +43,7 @@ ProtoWriter Event(const EventTime& when) {
 std::string SummaryEvent(const EventTime& when, const ProtoWriter& value) {
   ProtoWriter summary;
   summary.Message(kValue, value);
-  return Event(when).Message(kSummary, summary).bytes();
+  return EventAt(when).Message(kSummary, summary).bytes();
 }
 
 ProtoWriter Strings(absl::Span<const std::string> strings) {
@@ -104,7 +104,7 @@ std::string VersionEvent(absl::Time wall) {
 std::string RestartEvent(const EventTime& when) {
   ProtoWriter log;
   log.Int(kStatus, kSessionStart);
-  return Event(when).Message(kSessionLog, log).bytes();
+  return EventAt(when).Message(kSessionLog, log).bytes();
 }
 
 std::string ScalarsEvent(const EventTime& when, absl::Span<const MetricValue> metrics) {
@@ -114,7 +114,7 @@ std::string ScalarsEvent(const EventTime& when, absl::Span<const MetricValue> me
     value.Bytes(kTag, metric.name).Float(kSimpleValue, static_cast<float>(metric.value));
     summary.Message(kValue, value);
   }
-  return Event(when).Message(kSummary, summary).bytes();
+  return EventAt(when).Message(kSummary, summary).bytes();
 }
 
 std::string TextEvent(const EventTime& when, absl::string_view tag, absl::string_view markdown) {

@@ -19,7 +19,7 @@
 namespace composer {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr char kWithin[] = "##";
 constexpr size_t kMaxTrainedTokens = 10'000'000;
@@ -29,8 +29,8 @@ std::vector<std::string> UsualSpecialTokens(TrainedModel model) {
   return {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
 }
 
-Json BytesBpe() {
-  const Json byte_level = {
+OrderedJson BytesBpe() {
+  const OrderedJson byte_level = {
       {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}};
   return {{"normalizer", nullptr},
           {"pre_tokenizer", byte_level},
@@ -47,7 +47,7 @@ Json BytesBpe() {
             {"ignore_merges", false}}}};
 }
 
-Json BertWordPiece(const std::vector<std::string>& special) {
+OrderedJson BertWordPiece(const std::vector<std::string>& special) {
   const auto place = [&](const char* token) {
     return static_cast<int64_t>(std::find(special.begin(), special.end(), token) - special.begin());
   };
@@ -59,10 +59,10 @@ Json BertWordPiece(const std::vector<std::string>& special) {
             {"strip_accents", nullptr},
             {"lowercase", true}}},
           {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
-          {"post_processor", has_frame ? Json{{"type", "BertProcessing"},
-                                              {"sep", {"[SEP]", place("[SEP]")}},
-                                              {"cls", {"[CLS]", place("[CLS]")}}}
-                                       : Json(nullptr)},
+          {"post_processor", has_frame ? OrderedJson{{"type", "BertProcessing"},
+                                                     {"sep", {"[SEP]", place("[SEP]")}},
+                                                     {"cls", {"[CLS]", place("[CLS]")}}}
+                                       : OrderedJson(nullptr)},
           {"decoder", {{"type", "WordPiece"}, {"prefix", kWithin}, {"cleanup", true}}},
           {"model",
            {{"type", "WordPiece"},
@@ -78,7 +78,8 @@ std::string FileOf(const TokenizerTraining& training, const std::vector<std::str
   std::vector<std::string> texts;
   for (size_t i = 0; i < tokens.size(); ++i)
     texts.push_back(of_bytes && i >= training.special.size() ? CharactersOfBytes(tokens[i]) : tokens[i]);
-  Json file = {{"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr}, {"added_tokens", Json::array()}};
+  OrderedJson file = {
+      {"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr}, {"added_tokens", OrderedJson::array()}};
   for (size_t i = 0; i < training.special.size(); ++i) {
     file["added_tokens"].push_back({{"id", i},
                                     {"content", training.special[i]},
@@ -89,14 +90,14 @@ std::string FileOf(const TokenizerTraining& training, const std::vector<std::str
                                     {"special", true}});
   }
   file.update(of_bytes ? BytesBpe() : BertWordPiece(training.special));
-  Json& model = file["model"];
-  model["vocab"] = Json::object();
+  OrderedJson& model = file["model"];
+  model["vocab"] = OrderedJson::object();
   for (size_t i = 0; i < texts.size(); ++i) model["vocab"][texts[i]] = i;
   if (of_bytes) {
-    model["merges"] = Json::array();
+    model["merges"] = OrderedJson::array();
     for (const auto& [a, b] : merges) model["merges"].push_back({texts[a], texts[b]});
   }
-  return file.dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
+  return file.dump(2, ' ', /*ensure_ascii=*/false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 // Bytes in the order of the characters that stand for them.

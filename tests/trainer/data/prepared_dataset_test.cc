@@ -16,7 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::vector<int64_t> Numbers(const at::Tensor& tensor) {
+std::vector<int64_t> NumbersOf(const at::Tensor& tensor) {
   const at::Tensor flat = tensor.to(at::kLong).contiguous().view(-1);
   return {flat.data_ptr<int64_t>(), flat.data_ptr<int64_t>() + flat.numel()};
 }
@@ -75,7 +75,7 @@ TEST(PrepareSamples, DrawsDependOnSeedEpochSampleAndPlaceOnly) {
   const auto padded = std::make_shared<const PadCollator>();
   const auto data = Tokenized(1, padded);
   const auto drawn = [&](const Dataset& from, int64_t epoch, std::vector<int64_t> ids) {
-    return Numbers(from.LoadIn(epoch, ids).Get("drawn"));
+    return NumbersOf(from.LoadIn(epoch, ids).Get("drawn"));
   };
   const std::vector<int64_t> all = drawn(*data, 0, {0, 1, 2});
   EXPECT_EQ(drawn(*data, 0, {2})[0], all[2]) << "whatever else is in the batch";
@@ -121,13 +121,13 @@ TEST(PadCollator, PadsRowsAndMasksPadding) {
   a.tensors = {{"inputs", torch::tensor({1, 2, 3}, at::kLong)}, {"targets", torch::tensor({2, 3, 4}, at::kLong)}};
   b.tensors = {{"inputs", torch::tensor({5}, at::kLong)}, {"targets", torch::tensor({6}, at::kLong)}};
   const Batch batch = PadCollator({.pad_id = 9, .to_multiple_of = 4}).Collate({a, b});
-  EXPECT_THAT(Numbers(batch.inputs), ElementsAre(1, 2, 3, 9, 5, 9, 9, 9));
-  EXPECT_THAT(Numbers(batch.targets), ElementsAre(2, 3, 4, -100, 6, -100, -100, -100));
-  EXPECT_THAT(Numbers(batch.Get("attention_mask")), ElementsAre(1, 1, 1, 0, 1, 0, 0, 0));
+  EXPECT_THAT(NumbersOf(batch.inputs), ElementsAre(1, 2, 3, 9, 5, 9, 9, 9));
+  EXPECT_THAT(NumbersOf(batch.targets), ElementsAre(2, 3, 4, -100, 6, -100, -100, -100));
+  EXPECT_THAT(NumbersOf(batch.Get("attention_mask")), ElementsAre(1, 1, 1, 0, 1, 0, 0, 0));
   EXPECT_EQ(batch.num_tokens, 4);
   const Batch left = PadCollator({.pad_left = true}).Collate({a, b});
-  EXPECT_THAT(Numbers(left.inputs), ElementsAre(1, 2, 3, 0, 0, 5));
-  EXPECT_THAT(Numbers(left.Get("attention_mask")), ElementsAre(1, 1, 1, 0, 0, 1));
+  EXPECT_THAT(NumbersOf(left.inputs), ElementsAre(1, 2, 3, 0, 0, 5));
+  EXPECT_THAT(NumbersOf(left.Get("attention_mask")), ElementsAre(1, 1, 1, 0, 0, 1));
   EXPECT_THAT(ErrorOf([&] { PadCollator({.to_length = 2}).Collate({a, b}); }), HasSubstr("truncate them first"));
 }
 
@@ -136,13 +136,13 @@ TEST(Transforms, PromptsAreNotLearnedAndRowsAreShifted) {
   sample.texts = {{"prompt", "ab"}, {"response", "c"}};
   SampleRandom random(1);
   MakePromptResponse(kBytes, "prompt", "response")->Apply(sample, random);
-  EXPECT_THAT(Numbers(sample.tensors["inputs"]), ElementsAre('a', 'b', 'c', 256));
-  EXPECT_THAT(Numbers(sample.tensors["targets"]), ElementsAre(-100, -100, 'c', 256));
+  EXPECT_THAT(NumbersOf(sample.tensors["inputs"]), ElementsAre('a', 'b', 'c', 256));
+  EXPECT_THAT(NumbersOf(sample.tensors["targets"]), ElementsAre(-100, -100, 'c', 256));
   MakeShift()->Apply(sample, random);
-  EXPECT_THAT(Numbers(sample.tensors["inputs"]), ElementsAre('a', 'b', 'c'));
-  EXPECT_THAT(Numbers(sample.tensors["targets"]), ElementsAre(-100, 'c', 256));
+  EXPECT_THAT(NumbersOf(sample.tensors["inputs"]), ElementsAre('a', 'b', 'c'));
+  EXPECT_THAT(NumbersOf(sample.tensors["targets"]), ElementsAre(-100, 'c', 256));
   MakeTruncate(2, /*keep_end=*/true)->Apply(sample, random);
-  EXPECT_THAT(Numbers(sample.tensors["inputs"]), ElementsAre('b', 'c'));
+  EXPECT_THAT(NumbersOf(sample.tensors["inputs"]), ElementsAre('b', 'c'));
   EXPECT_TRUE(sample.texts.empty());
 }
 
@@ -199,9 +199,9 @@ TEST(Transforms, CropsFlipsAndNormalizes) {
   sample.tensors["inputs"] = torch::arange(9, at::kFloat).view({1, 3, 3});
   SampleRandom random(1);
   MakeRandomFlip(1)->Apply(sample, random);
-  EXPECT_THAT(Numbers(sample.tensors["inputs"]), ElementsAre(2, 1, 0, 5, 4, 3, 8, 7, 6));
+  EXPECT_THAT(NumbersOf(sample.tensors["inputs"]), ElementsAre(2, 1, 0, 5, 4, 3, 8, 7, 6));
   MakeNormalize({1}, {0.5})->Apply(sample, random);
-  EXPECT_THAT(Numbers(sample.tensors["inputs"]), ElementsAre(2, 0, -2, 8, 6, 4, 14, 12, 10));
+  EXPECT_THAT(NumbersOf(sample.tensors["inputs"]), ElementsAre(2, 0, -2, 8, 6, 4, 14, 12, 10));
   MakeRandomCrop(3, 2)->Apply(sample, random);
   EXPECT_EQ(sample.tensors["inputs"].sizes(), (at::IntArrayRef{1, 3, 3}));
   EXPECT_THAT(ErrorOf([&] { MakeRandomCrop(4)->Apply(sample, random); }), HasSubstr("larger than the image, 3 x 3"));
@@ -216,8 +216,8 @@ std::shared_ptr<const Dataset> Packed(bool shuffle = false) {
 std::vector<std::vector<int64_t>> RowsOf(SampleStream& stream) {
   std::vector<std::vector<int64_t>> rows;
   for (Sample sample; stream.Next(sample);) {
-    rows.push_back(Numbers(sample.tensors.at("inputs")));
-    EXPECT_EQ(Numbers(sample.tensors.at("targets")).size(), 4u);
+    rows.push_back(NumbersOf(sample.tensors.at("inputs")));
+    EXPECT_EQ(NumbersOf(sample.tensors.at("targets")).size(), 4u);
   }
   return rows;
 }
@@ -229,7 +229,7 @@ TEST(PackDocuments, DocumentsFollowEachOther) {
                                            ElementsAre(256, 'd', 'd', 'd'), ElementsAre('d', 256, 'e', 'e')));
   Sample first;
   Packed()->iterable()->Open(0)->Next(first);
-  EXPECT_THAT(Numbers(first.tensors["targets"]), ElementsAre(256, 'b', 'b', 256));
+  EXPECT_THAT(NumbersOf(first.tensors["targets"]), ElementsAre(256, 'b', 'b', 256));
 }
 
 TEST(PackDocuments, SequenceIdsCountTheDocumentsOfARow) {
@@ -240,7 +240,7 @@ TEST(PackDocuments, SequenceIdsCountTheDocumentsOfARow) {
   std::vector<std::vector<int64_t>> ids;
   std::string place;
   for (Sample sample; stream->Next(sample);) {
-    ids.push_back(Numbers(sample.tensors.at("sequence_id")));
+    ids.push_back(NumbersOf(sample.tensors.at("sequence_id")));
     if (ids.size() == 1) place = stream->Place();
   }
   EXPECT_THAT(ids, ElementsAre(ElementsAre(0, 0, 1, 1), ElementsAre(0, 1, 1, 1), ElementsAre(0, 1, 1, 1),
@@ -249,7 +249,7 @@ TEST(PackDocuments, SequenceIdsCountTheDocumentsOfARow) {
   resumed->Seek(place);
   Sample second;
   ASSERT_TRUE(resumed->Next(second));
-  EXPECT_EQ(Numbers(second.tensors.at("sequence_id")), ids[1]);
+  EXPECT_EQ(NumbersOf(second.tensors.at("sequence_id")), ids[1]);
 }
 
 // The documents of a source with an order of its own come in that order, each as often as it says.
