@@ -35,8 +35,8 @@ class DashboardData {
 
   const Options& options() const { return options_; }
 
-  // Each calls the receiver once, on this object's thread, with events; with kUnavailable at once when 64 requests wait,
-  // or after Stop.
+  // Each calls the receiver once, on this object's thread, with events; with kUnavailable at once when 64 requests
+  // wait, or after Stop.
   void Job(proto::JobStatus status, Receiver receiver);
   // Nobody else may use the viewer until the answer.
   void News(std::shared_ptr<DashboardViewer> viewer, Receiver receiver);
