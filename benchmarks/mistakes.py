@@ -8,8 +8,10 @@ what it lacks; beside them torchrun, where it can make the same mistake.
 from the mistake (a kill), or from the start where the mistake comes by itself. SPDX-License-Identifier: Apache-2.0
 """
 import argparse
+import os
 import pathlib
 import shutil
+import signal
 import socket
 import statistics
 import subprocess
@@ -29,7 +31,24 @@ import report  # noqa: E402
 SCRIPTS = {"script.py": "print('ran')\n",
            "throw.py": "import os\nif os.environ['RANK'] == '1':\n    raise ValueError('a mistake')\n",
            "kill.py": "import os, signal, time\nif os.environ['RANK'] == '1':\n    os.kill(os.getpid(), signal.SIGKILL)\n"
-                      "time.sleep(60)\n"}
+                      "time.sleep(60)\n",
+           "card.py": "import os\nos.environ['GLOO_SOCKET_IFNAME'] = 'eth9'\nimport torch.distributed as dist\n"
+                      "dist.init_process_group('gloo')\n",
+           "gpu.py": "import torch\ntorch.nn.Linear(32, 10).to('cuda')\n",
+           "shapes.py": "import torch\ntorch.nn.Linear(31, 10)(torch.randn(8, 32))\n",
+           "classes.py": "import torch\ntorch.nn.functional.cross_entropy(torch.randn(8, 5), torch.arange(8))\n",
+           "vocabulary.py": "import torch\ntorch.nn.Embedding(50, 8)(torch.tensor([116]))\n",
+           "data.py": "import torch\nopen('nowhere.txt').read()\n",
+           "load.py": "import torch\ntorch.load('runs/gone/model.pt')\n",
+           "other_model.py": "import torch\ntorch.nn.Linear(32, 48).load_state_dict(torch.nn.Linear(32, 64).state_dict())\n",
+           # Damaged as ours: one bit of the weights; torch's zip file has a checksum that torch.load does not read.
+           "damaged.py": "import os, torch\nname = f'{os.getpid()}.pt'\ntorch.save(torch.zeros(1000), name)\n"
+                         "b = bytearray(open(name, 'rb').read())\nb[len(b) // 2] ^= 1\nopen(name, 'wb').write(b)\n"
+                         "torch.load(name)\n",
+           "nan.py": "import torch\nmodel = torch.nn.Linear(32, 10)\nsgd = torch.optim.SGD(model.parameters(), lr=1e30)\n"
+                     "for _ in range(40):\n    model(torch.randn(8, 32)).square().mean().backward()\n    sgd.step()\n",
+           "hang.py": "import os, threading, torch.distributed as dist\ndist.init_process_group('gloo')\n"
+                      "if os.environ['RANK'] == '1':\n    threading.Event().wait()\ndist.barrier()\n"}
 
 
 def ours(mistake):
@@ -46,9 +65,24 @@ def ours(mistake):
         test.doCleanups()
 
 
-def peer(torchrun, words):
+def end(process):
+    """Ends a torchrun and its workers, which have sessions of their own."""
+    children = [process.pid]
+    for pid in children:
+        for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+            children += map(int, task.read_text().split())
+    for pid in children:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    process.communicate()
+
+
+def peer(torchrun, mistake):
     """Returns (seconds, exit code, lines, lines of a Python stack) of the same mistake under torchrun."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="mistakes-"))
+    running = []
     try:
         for name, text in SCRIPTS.items():
             (folder / name).write_text(text)
@@ -56,25 +90,36 @@ def peer(torchrun, words):
             taken.bind(("127.0.0.1", 0))
             taken.listen()
             values = {"taken": taken.getsockname()[1], "free": harness.free_port()}
+
+            def start(words):
+                running.append(subprocess.Popen([torchrun, *(word.format(**values) for word in words)], cwd=folder, text=True,
+                                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL))
+            if mistake.peer_first:
+                start(mistake.peer_first)
             began = time.monotonic()
+            start(mistake.peer[1:])
             try:
-                done = subprocess.run([torchrun, *(word.format(**values) for word in words[1:])], cwd=folder,
-                                      capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False)
+                said = "".join(running[-1].communicate(timeout=60))
             except subprocess.TimeoutExpired:
                 return 60, None, 0, 0
-        lines = (done.stdout + done.stderr).splitlines()
+            seconds = time.monotonic() - began
+        lines = said.splitlines()
         stack = [line for line in lines if line.strip().startswith("File \"") or "Traceback" in line]
-        return time.monotonic() - began, done.returncode, len(lines), len(stack)
+        return seconds, running[-1].returncode, len(lines), len(stack)
     finally:
+        for process in running:
+            end(process)
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def peer_cell(torchrun, mistake):
     if not torchrun or not mistake.peer:
         return ""
-    seconds, code, lines, stack = peer(torchrun, mistake.peer)
+    seconds, code, lines, stack = peer(torchrun, mistake)
     if code is None:
-        return "no answer in 60 s"
+        return "not ended in 60 s"
+    if code == 0:
+        return "no answer: it ends as if all were well"
     return f"{seconds:.1f} s, exit {code}, {lines} line{'s' if lines != 1 else ''}" + (", with a Python stack" if stack else "")
 
 

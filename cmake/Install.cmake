@@ -31,3 +31,4 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/ComposerConfigVersion.cma
 install(FILES ${PROJECT_BINARY_DIR}/ComposerConfig.cmake ${PROJECT_BINARY_DIR}/ComposerConfigVersion.cmake cmake/FindLibTorch.cmake
   cmake/ComposerPlugin.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Composer)
+include(${CMAKE_CURRENT_LIST_DIR}/PkgConfig.cmake)

@@ -30,6 +30,7 @@
 #include "launcher/peer_memory/peer_memory.h"
 #include "launcher/platform/slurm_requeue.h"
 #include "launcher/rendezvous/connect.h"
+#include "launcher/rendezvous/socket_interface.h"
 #include "launcher/supervise/restart_policy.h"
 #include "launcher/supervise/supervisor.h"
 #include "launcher/workers/node_resources.h"
@@ -71,6 +72,14 @@ int TakeStopSignals() {
   }
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+absl::Status CheckCards(const LaunchContext& context) {
+  const LaunchShape& shape = context.plan.shape;
+  if (shape.one_node()) return absl::OkStatus();
+  const std::string number = shape.node_rank < 0 ? "this node" : absl::StrCat("node ", shape.node_rank);
+  return CheckSocketInterfaces(context.environment, absl::StrCat(number, " (", HostName(), ")"), shape.endpoints[0],
+                               context.endpoint_is_here);
 }
 
 absl::StatusOr<RendezvousClient::Options> ClientOptions(const LaunchContext& context) {
@@ -279,6 +288,7 @@ absl::StatusOr<int> Run(const LaunchPlan& plan, const LaunchOptions& options, co
       .options = options, .plan = plan, .environment = environment, .platform = platform, .launched = absl::Now()};
   context.stop_signals = TakeStopSignals();
   FindAddress(context);
+  RETURN_IF_ERROR(CheckCards(context));
   ASSIGN_OR_RETURN(context.security, ChooseSecurity(options.security, environment, IsReachable(plan.shape)));
   context.memory = OpenMemory(plan, environment, absl::StrCat(HostName(), "-", RandomName()));
   const bool remembers = context.memory != nullptr && context.memory->record().generation() > 0;

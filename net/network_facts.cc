@@ -93,12 +93,18 @@ bool IsReadyBy(int fd, short events, absl::Time deadline) {
   }
 }
 
-int ConnectTcp(const std::string& address, int port, absl::Duration limit) {
+int ConnectTcp(const std::string& address, int port, absl::Duration limit, const std::string& interface) {
   const absl::Time deadline = absl::Now() + limit;
   const auto target = Lookup(address, port, AI_NUMERICHOST);
   if (!target.ok()) return -EADDRNOTAVAIL;
   const int fd = socket((*target)->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return -errno;
+  if (!interface.empty() &&
+      setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, interface.c_str(), static_cast<socklen_t>(interface.size())) != 0) {
+    const int error = errno;
+    close(fd);
+    return -error;
+  }
   int error = connect(fd, (*target)->ai_addr, (*target)->ai_addrlen) == 0 ? 0 : errno;
   socklen_t size = sizeof(error);
   if (error == EINPROGRESS && !IsReadyBy(fd, POLLOUT, deadline)) {
@@ -111,8 +117,8 @@ int ConnectTcp(const std::string& address, int port, absl::Duration limit) {
   return -error;
 }
 
-int TryConnect(const std::string& address, int port, absl::Duration limit) {
-  const int fd = ConnectTcp(address, port, limit);
+int TryConnect(const std::string& address, int port, absl::Duration limit, const std::string& interface) {
+  const int fd = ConnectTcp(address, port, limit, interface);
   if (fd < 0) return -fd;
   close(fd);
   return 0;

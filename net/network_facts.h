@@ -32,11 +32,11 @@ std::string SourceAddress(const std::string& address);
 bool IsReadyBy(int fd, short events, absl::Time deadline);  // NOLINT: poll's type
 
 // Connects by TCP to a numeric address. Returns a non-blocking socket, which the caller closes, or -errno; -ETIMEDOUT
-// after `limit`.
-int ConnectTcp(const std::string& address, int port, absl::Duration limit);
+// after `limit`. With an interface, packets leave by it alone; -EPERM when the kernel does not permit that.
+int ConnectTcp(const std::string& address, int port, absl::Duration limit, const std::string& interface = "");
 
 // Connects like ConnectTcp and closes the connection again. Returns 0 on success, else errno.
-int TryConnect(const std::string& address, int port, absl::Duration limit);
+int TryConnect(const std::string& address, int port, absl::Duration limit, const std::string& interface = "");
 
 // Returns whether a server could listen there now.
 bool PortIsFree(const std::string& address, int port);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -86,11 +87,12 @@ absl::StatusOr<RunCondition> ParseCondition(absl::string_view text) {
 
 void SortRuns(absl::string_view key, std::vector<ListedRun>& runs) {
   const bool descending = absl::ConsumePrefix(&key, "-");
-  std::stable_sort(runs.begin(), runs.end(), [&](const ListedRun& a, const ListedRun& b) {
+  std::sort(runs.begin(), runs.end(), [&](const ListedRun& a, const ListedRun& b) {
     const auto x = ValueOf(a, key), y = ValueOf(b, key);
-    if (!x.has_value() || !y.has_value()) return x.has_value() && !y.has_value();
-    const int order = OrderOf(*x, *y);
-    return descending ? order > 0 : order < 0;
+    if (x.has_value() != y.has_value()) return x.has_value();
+    const int order = x.has_value() ? OrderOf(*x, *y) : 0;
+    if (order != 0) return descending ? order > 0 : order < 0;
+    return std::tie(b.info.last_record, a.info.folder) < std::tie(a.info.last_record, b.info.folder);
   });
 }
 

@@ -38,7 +38,8 @@ struct RunCondition {
 // kInvalidArgument says what a condition looks like.
 absl::StatusOr<RunCondition> ParseCondition(absl::string_view text);
 
-// Sorts by the value of `key`, in descending order after a `-`; runs without it come last. Equal ones keep their order.
+// Sorts by the value of `key`, in descending order after a `-`; runs without it come last. Of equal ones, as all are
+// without a key, the one with the newest record comes first.
 void SortRuns(absl::string_view key, std::vector<ListedRun>& runs);
 
 }  // namespace composer

@@ -64,9 +64,7 @@ std::vector<ListedRun> Select(const Query& query) {
         std::all_of(query.conditions.begin(), query.conditions.end(), [&](const auto& c) { return c.Holds(run); });
     if (holds) runs.push_back(std::move(run));
   }
-  std::stable_sort(runs.begin(), runs.end(),
-                   [](const auto& a, const auto& b) { return a.info.last_record > b.info.last_record; });
-  if (!query.options.sort.empty()) SortRuns(query.options.sort, runs);
+  SortRuns(query.options.sort, runs);
   if (query.options.limit > 0) runs.resize(std::min(runs.size(), static_cast<size_t>(query.options.limit)));
   return runs;
 }

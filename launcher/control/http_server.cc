@@ -28,6 +28,12 @@ constexpr absl::Duration kRequestLimit = absl::Seconds(5);
 constexpr absl::Duration kStatusLimit = absl::Seconds(3);
 constexpr absl::Duration kResponseLimit = absl::Seconds(10);
 constexpr absl::Duration kLingerLimit = absl::Seconds(1);
+constexpr ptrdiff_t kMaxViewers = 32;
+constexpr absl::Duration kNewsInterval = absl::Seconds(1), kLargeJobInterval = absl::Seconds(3);
+constexpr size_t kLargeJob = 64 << 10;  // bytes of its status
+constexpr uint64_t kAllViewers = 0;     // in the place of a connection
+constexpr char kStreamHead[] =
+    "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n";
 constexpr absl::Duration kWithoutDescriptors = absl::Milliseconds(20);
 
 struct Page {
@@ -48,6 +54,7 @@ struct Connection {
     kReading,    // reads the request
     kWaiting,    // waits for the status
     kWriting,    // writes the response
+    kStreaming,  // writes events whenever there are some
     kLingering,  // drains until the peer closes, so that extra input does not reset the connection
   };
   Connection(int socket, uint64_t number) : fd(socket), id(number), deadline(absl::Now() + kRequestLimit) {}
@@ -56,7 +63,13 @@ struct Connection {
   Connection& operator=(const Connection&) = delete;
 
   short Events() const {
+    if (state == State::kStreaming) return static_cast<short>(response.empty() ? POLLIN : POLLIN | POLLOUT);
     return state == State::kWaiting ? 0 : static_cast<short>(state == State::kWriting ? POLLOUT : POLLIN);
+  }
+  // Adds events to a stream.
+  void Append(absl::string_view text) {
+    if (response.empty() && !text.empty()) deadline = absl::Now() + kResponseLimit;
+    absl::StrAppend(&response, text);
   }
   void Respond(std::string text) {
     response = std::move(text);
@@ -72,6 +85,8 @@ struct Connection {
   std::string response;   // the part that is not sent yet
   const char* type = "";  // of the answer that it waits for
   bool head = false;
+  std::shared_ptr<DashboardViewer> viewer;        // of a stream
+  absl::Time next_news = absl::InfiniteFuture();  // when it is asked for news; never while it is being asked
 };
 
 }  // namespace
@@ -100,14 +115,16 @@ class HttpServer::Loop {
       absl::Time wake = accepts_ ? absl::InfiniteFuture() : absl::Now() + kWithoutDescriptors;
       for (const Connection& c : connections_) {
         polls.push_back({c.fd, c.Events(), 0});
-        wake = std::min(wake, c.deadline);
+        wake = std::min({wake, c.deadline, c.response.empty() ? c.next_news : absl::InfiniteFuture()});
       }
+      if (NumViewers() > 0) wake = std::min(wake, next_job_);
       poll(polls.data(), polls.size(), Milliseconds(wake));
       if (polls[1].revents != 0) return;
       size_t next = 3;
       for (Connection& c : connections_) Serve(c, polls[next++].revents);
       for (const PageAnswer& answer : answers_->Take()) Give(answer);
       HandleTime(absl::Now());
+      AskForNews(absl::Now());
       connections_.remove_if([](const Connection& c) { return c.deadline == absl::InfinitePast(); });
       if (polls[0].revents != 0 || !accepts_) Accept();
     }
@@ -145,6 +162,7 @@ class HttpServer::Loop {
   void Serve(Connection& c, short events) {
     if (events == 0) return;
     if (c.state == Connection::State::kWaiting) return End(c);  // an error or a hang-up
+    if (c.state == Connection::State::kStreaming && (events & ~POLLOUT) == 0) return Write(c);
     c.state == Connection::State::kWriting ? Write(c) : Read(c);
   }
 
@@ -153,7 +171,7 @@ class HttpServer::Loop {
     const ssize_t count = read(c.fd, buffer, sizeof(buffer));
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (count <= 0) return End(c);
-    if (c.state == Connection::State::kLingering) return;
+    if (c.state != Connection::State::kReading) return;
     c.received.append(buffer, static_cast<size_t>(count));
     const HttpRequestHead request = ParseHttpRequest(c.received);
     if (request.status == 0) return;
@@ -164,19 +182,8 @@ class HttpServer::Loop {
   void Answer(Connection& c, const HttpRequestHead& request) {
     if (request.path == "/healthz") return c.Respond(HttpResponse(200, "text/plain", "ok\n", c.head));
     if (request.path == "/") return c.Respond(HttpResponse(200, "text/html; charset=utf-8", kDashboardPage, c.head));
-    auto give = [answers = answers_, id = c.id](absl::StatusOr<std::string> text) {
-      answers->Post({id, std::move(text)});
-    };
-    if (request.path == "/records") {
-      Wait(c, "application/json");
-      return dashboard_->Records(request.query, give);
-    }
-    if (request.path == "/job") {
-      Wait(c, "application/json");
-      return options_.status([dashboard = dashboard_, give](absl::StatusOr<proto::JobStatus> status) {
-        status.ok() ? dashboard->Job(*std::move(status), give) : give(status.status());
-      });
-    }
+    const auto give = GiverOf(c.id);
+    if (request.path == "/events") return Stream(c, request);
     const auto* const page =
         std::find_if(std::begin(kPages), std::end(kPages), [&](const Page& p) { return p.path == request.path; });
     if (page == std::end(kPages)) return c.Respond(HttpResponse(404, c.head));
@@ -186,6 +193,58 @@ class HttpServer::Loop {
     });
   }
 
+  // Returns what passes an answer on to this thread.
+  DashboardData::Receiver GiverOf(uint64_t connection) const {
+    return [answers = answers_, connection](absl::StatusOr<std::string> text) {
+      answers->Post({connection, std::move(text)});
+    };
+  }
+
+  ptrdiff_t NumViewers() const {
+    return std::count_if(connections_.begin(), connections_.end(),
+                         [](const Connection& c) { return c.viewer != nullptr; });
+  }
+
+  void Stream(Connection& c, const HttpRequestHead& request) {
+    absl::StatusOr<std::unique_ptr<DashboardViewer>> viewer =
+        DashboardViewer::Open(dashboard_->options().source, request.query);
+    if (!viewer.ok()) return c.Respond(HttpResponse(absl::IsPermissionDenied(viewer.status()) ? 403 : 400, c.head));
+    if (NumViewers() >= kMaxViewers) return c.Respond(HttpResponse(503, c.head));
+    if (c.head) return c.Respond(kStreamHead);
+    c.viewer = *std::move(viewer);
+    c.state = Connection::State::kStreaming;
+    c.Append(kStreamHead);
+    c.next_news = absl::Now();
+    next_job_ = std::min(next_job_, absl::Now());
+  }
+
+  void AskForNews(absl::Time now) {
+    for (Connection& c : connections_) {
+      if (c.viewer == nullptr || !c.response.empty() || now < c.next_news) continue;
+      c.next_news = absl::InfiniteFuture();
+      dashboard_->News(c.viewer, GiverOf(c.id));
+    }
+    if (now < next_job_ || NumViewers() == 0) return;
+    next_job_ = now + kStatusLimit;  // unless it answers before
+    options_.status([dashboard = dashboard_, give = GiverOf(kAllViewers)](absl::StatusOr<proto::JobStatus> status) {
+      status.ok() ? dashboard->Job(*std::move(status), give) : give(status.status());
+    });
+  }
+
+  void GiveToAllViewers(const absl::StatusOr<std::string>& event) {
+    const bool large = event.ok() && event->size() > kLargeJob;
+    next_job_ = absl::Now() + (large ? kLargeJobInterval : kNewsInterval);
+    if (!event.ok()) return;
+    for (Connection& c : connections_) {
+      if (c.viewer != nullptr && c.response.size() < kLargeJob) c.Append(*event);
+    }
+  }
+
+  static void GiveNews(Connection& c, const absl::StatusOr<std::string>& events) {
+    c.Append(events.value_or(""));
+    c.next_news = absl::Now() + (events.ok() && c.viewer->more() ? absl::ZeroDuration() : kNewsInterval);
+  }
+
   static void Wait(Connection& c, const char* type) {
     c.type = type;
     c.state = Connection::State::kWaiting;
@@ -193,12 +252,14 @@ class HttpServer::Loop {
   }
 
   void Give(const PageAnswer& answer) {
-    const auto it = std::find_if(connections_.begin(), connections_.end(), [&](const Connection& c) {
-      return c.id == answer.connection && c.state == Connection::State::kWaiting;
-    });
+    if (answer.connection == kAllViewers) return GiveToAllViewers(answer.text);
+    const auto it = std::find_if(connections_.begin(), connections_.end(),
+                                 [&](const Connection& c) { return c.id == answer.connection; });
     if (it == connections_.end()) return;
+    if (it->state == Connection::State::kStreaming) return GiveNews(*it, answer.text);
+    if (it->state != Connection::State::kWaiting) return;
     if (answer.text.ok()) return it->Respond(HttpResponse(200, it->type, *answer.text, it->head));
-    it->Respond(HttpResponse(absl::IsInvalidArgument(answer.text.status()) ? 400 : 503, it->head));
+    it->Respond(HttpResponse(503, it->head));
   }
 
   void Write(Connection& c) {
@@ -206,6 +267,10 @@ class HttpServer::Loop {
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (count < 0) return End(c);
     c.response.erase(0, static_cast<size_t>(count));
+    if (c.state == Connection::State::kStreaming) {
+      c.deadline = c.response.empty() ? absl::InfiniteFuture() : absl::Now() + kResponseLimit;
+      return;
+    }
     if (!c.response.empty()) return;
     shutdown(c.fd, SHUT_WR);
     c.state = Connection::State::kLingering;
@@ -227,7 +292,8 @@ class HttpServer::Loop {
   // Shared, because the supervisor may answer after this is gone.
   const std::shared_ptr<Mailbox<PageAnswer>> answers_ = std::make_shared<Mailbox<PageAnswer>>();
   std::list<Connection> connections_;  // the oldest first
-  uint64_t next_id_ = 0;
+  uint64_t next_id_ = kAllViewers + 1;
+  absl::Time next_job_ = absl::InfinitePast();  // when the viewers' next state of the job is asked for
   bool accepts_ = true;
 };
 

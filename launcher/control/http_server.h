@@ -1,9 +1,11 @@
 // Serves the dashboard at /, /metrics (Prometheus), /status (JSON) and /healthz on one port, read-only. Off unless
-// --http-port is given. /job and /records are for the dashboard (launcher/control/dashboard_data.h).
+// --http-port is given. /events is a stream of server-sent events for the dashboard: `job` each second, or each third
+// when the job is large, and what is new of records and of a log (launcher/control/dashboard_viewer.h).
 //
 // It has one thread and non-blocking sockets: an idle, slow or half-open connection costs a descriptor but does not
 // delay others. At most 256 are open; one more evicts the oldest that has not sent its request yet. A request that is
-// not complete after 5 s ends its connection, as does a reader that takes longer than 10 s.
+// not complete after 5 s ends its connection, as does a reader that takes longer than 10 s, or does not read a stream
+// for so long. At most 32 streams are open; a slow reader of one misses states of the job but no records.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -10,9 +10,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "base/nvml.h"
 
 namespace composer {
@@ -118,21 +115,11 @@ void CheckGpus(const DoctorFacts& f, Findings& out) {
   }
 }
 
-void CheckInterfaceVariable(const DoctorFacts& f, const std::string& name, absl::string_view value, Findings& out) {
-  // NCCL accepts a prefix, "=exact" or "^without", and lists with commas. Gloo accepts names.
-  if (absl::StartsWith(value, "^")) return;
-  const bool exact = absl::ConsumePrefix(&value, "=") || name == "GLOO_SOCKET_IFNAME";
-  const std::vector<std::string> wanted = absl::StrSplit(value, ',', absl::SkipEmpty());
-  const bool found = std::any_of(f.interfaces.begin(), f.interfaces.end(), [&](const NetworkInterface& i) {
-    return std::any_of(wanted.begin(), wanted.end(),
-                       [&](const std::string& w) { return exact ? i.name == w : absl::StartsWith(i.name, w); });
-  });
-  if (found) return;
-  const std::string names = absl::StrJoin(f.interfaces, ", ", [](std::string* s, const NetworkInterface& i) {
-    absl::StrAppend(s, i.name, " (", i.address, ")");
-  });
+void CheckInterfaceVariable(const DoctorFacts& f, const std::string& name, const std::string& value, Findings& out) {
+  if (!NamedInterfaces(name, value, f.interfaces).empty()) return;
   out.push_back({Health::kFail, "network", absl::StrCat(name, " is \"", value, "\", but there is no such interface"),
-                 absl::StrCat("there are ", names, "; unset it, and composer chooses the one towards the master")});
+                 absl::StrCat("there are ", DescribeInterfaces(f.interfaces),
+                              "; unset it, and composer chooses the one towards the master")});
 }
 
 void CheckNetwork(const DoctorFacts& f, Findings& out) {

@@ -85,7 +85,7 @@ void GatherNetwork(const Environment& environment, const Endpoint* endpoint, Doc
   facts.interfaces = ListInterfaces();
   facts.host_addresses = ResolveHost(facts.host).value_or(std::vector<std::string>());
   facts.outside_source = SourceAddress(kOutside);
-  for (const char* name : {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"}) {
+  for (const char* name : kInterfaceVariables) {
     const std::string value = environment.GetOr(name, "");
     if (!value.empty()) facts.interface_variables[name] = value;
   }

@@ -12,6 +12,7 @@
 #include "base/env.h"
 #include "launcher/doctor/gpu_facts.h"
 #include "launcher/rendezvous/reachability.h"
+#include "launcher/rendezvous/socket_interface.h"
 #include "net/network_facts.h"
 
 namespace composer {

@@ -4,14 +4,12 @@ Slow, because Chromium is not installed with the rest: apt-get install chromium;
 import http.server
 import json
 import re
-import shutil
-import subprocess
 import threading
 import unittest
 
+import browser
 import harness
 
-CHROMIUM = shutil.which("chromium")
 PAGE = harness.ROOT / "launcher/control/dashboard.html"
 EVIL = "<img src=x onerror=\"document.title='owned'\">"
 RANKS = [{"rank": r, "local_rank": r % 8, "pid": 1, "phase": "gone" if r == 17 else "training", "step": 100 - 10 * (r == 5),
@@ -23,18 +21,27 @@ JOB = {"job": "j", "run_name": EVIL, "run_folder": "/runs/j", "state": "running"
        "goodput": 0.97, "wall_seconds": 4000, "last_checkpoint": "ba90", "ranks": RANKS[:8], "members": MEMBERS}
 
 
+def event(name, data):
+    return f"event: {name}\ndata: {json.dumps(data)}\n\n".encode()
+
+
 class Recorded(http.server.BaseHTTPRequestHandler):
-    """Plays a job of 1,000 ranks whose names try to be markup."""
+    """Plays the events of a job of 1,000 ranks whose names try to be markup, to those who have the key."""
     def do_GET(self):
         path, _, query = self.path.partition("?")
         if path == "/":
             return self.reply(PAGE.read_bytes(), "text/html")
-        if path == "/job":
-            return self.reply(json.dumps(JOB).encode(), "application/json")
-        first = int(re.sub(r"\D", "", query) or 0)
-        records = [{"time/batch": b, "loss/train/total": 100.0 / b, EVIL + "/x": 1.0} for b in range(first + 1, min(first + 20000, 100000) + 1)]
-        self.reply(json.dumps({"from": f"from={first + len(records)}", "more": first + len(records) < 100000, "rewound": False,
-                               "records": records}).encode(), "application/json")
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        self.wfile.write(event("job", JOB))
+        for first in range(0, 100000, 20000):
+            records = [{"time/batch": b, "loss/train/total": 100.0 / b, EVIL + "/x": 1.0} for b in range(first + 1, first + 20001)]
+            self.wfile.write(event("records", {"from": f"from={first + 20000}", "rewound": False, "records": records}))
+        if "key=secret" in query:
+            self.wfile.write(event("log", {"rank": 0, "generation": 1, "begins": True, "text": f"\x1b[31m{EVIL}\x1b[0m\n"}))
+        self.wfile.flush()
+        threading.Event().wait(60)  # until the browser has gone
 
     def reply(self, body, kind):
         self.send_response(200)
@@ -46,41 +53,47 @@ class Recorded(http.server.BaseHTTPRequestHandler):
         pass
 
 
-@unittest.skipIf(CHROMIUM is None, "chromium is missing: apt-get install chromium")
+@unittest.skipIf(browser.CHROMIUM is None, "chromium is missing: apt-get install chromium")
 class DashboardTest(harness.JobTest):
-    def dom(self, port, milliseconds=8000):
-        """Returns the page as it is after a time of the browser's own."""
-        return subprocess.run([CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={self.folder}/chromium",
-                               f"--virtual-time-budget={milliseconds}", "--dump-dom", f"http://127.0.0.1:{port}/"],
-                              check=True, capture_output=True, text=True, timeout=120).stdout
-
     def test_a_job(self):
         port = harness.free_port()
         job = self.write_job("watched", max_duration="100000ba", save_interval="1000ba")
-        self.start("-n", "2", "--http-port", port, job)
+        process = self.start("-n", "2", "--http-port", port, job)
         self.wait_for_batch("watched", 50)
-        dom = self.dom(port)
-        self.assertIn("<title>watched – composer</title>", dom)
-        self.assertIn('class="chip running"', dom)
-        self.assertEqual(len(re.findall(r'<i class="training" title="rank \d: training, step \d+', dom)), 2)
-        for name in ("loss/train/total", "metrics/train/MulticlassAccuracy", "throughput/samples_per_sec"):
-            self.assertRegex(dom, rf"<span>{name}</span><span>[\d.]+</span>")
-        self.assertRegex(dom, r'<path d="M0\.00 \d')
+        address = re.search(r"http://127\.0\.0\.1:\d+/#[0-9a-f]{32}", process.stderr.readline()).group()
+        with browser.Page(address) as page:
+            steps = "Number(document.querySelector('#ranks i')?.title.match(/step (\\d+)/)[1])"
+            dom = page.dom_when("document.querySelectorAll('#curves path[d]').length > 2 && document.querySelector('#log').textContent")
+            self.assertIn("<title>watched – composer</title>", dom)
+            self.assertIn('class="chip running"', dom)
+            self.assertEqual(len(re.findall(r'<i class="training" title="rank \d: training, step \d+', dom)), 2)
+            for name in ("loss/train/total", "metrics/train/MulticlassAccuracy", "throughput/samples_per_sec"):
+                self.assertRegex(dom, rf"<span>{name}</span><span>[\d.]+</span>")
+            self.assertRegex(dom, r'<path d="M0\.00 \d')
+            self.assertIn("loss", page.evaluate("document.querySelector('#log').textContent"))
+            before = page.evaluate(steps)
+            page.wait_for(lambda: page.evaluate(steps) > before, "a later step without a reload")
+        with browser.Page(address.partition("#")[0]) as page:  # without the key
+            page.dom_when("document.querySelectorAll('#curves path[d]').length > 2")
+            self.assertIn("ends with a key", page.evaluate("document.querySelector('#log').textContent"))
 
     def test_a_thousand_ranks_and_names_that_try_to_be_markup(self):
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Recorded)
+        server.daemon_threads = True
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        dom = self.dom(server.server_port)
+        with browser.Page(f"http://127.0.0.1:{server.server_port}/#secret") as page:
+            dom = page.dom_when("document.documentElement.outerHTML.includes('step 1 to 100000') && document.querySelector('#log').textContent")
+            text = page.evaluate("document.querySelector('#log').textContent")
+            self.assertNotEqual(page.evaluate("document.title"), "owned")
         self.assertEqual(len(re.findall(r'<i class="[a-z]+" title="rank ', dom)), 1000)
         self.assertEqual(len(re.findall(r'<i class="gone"', dom)), 1)
         self.assertEqual(len(re.findall(r'<i class="behind"', dom)), 1)
         self.assertEqual(dom.count("<tr>"), 126)
-        self.assertIn("step 1 to 100000", dom)
         self.assertNotIn("<img", dom)
-        self.assertNotIn("owned</title>", dom.replace(EVIL, ""))
         self.assertIn("&lt;img src=x", dom)
+        self.assertEqual(text, EVIL + "\n")
 
 
 if __name__ == "__main__":

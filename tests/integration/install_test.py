@@ -1,6 +1,8 @@
 """After cmake --install, the examples build outside the project with find_package(Composer), and run; licenses are
 included."""
+import os
 import re
+import shutil
 import subprocess
 
 import harness
@@ -14,6 +16,20 @@ NAMES = {"absl": "Abseil", "address_sorting": "gRPC", "brotli": "Brotli", "c10":
          "protobuf": "Protocol Buffers", "pugixml": "pugixml",
          "re2": "RE2", "stdc++": "libstdc++", "torch": "LibTorch", "upb": "upb", "xxhash": "xxHash",
          "yaml-cpp": "yaml-cpp", "z": "zlib", "zip": "libzip", "nccl": "NCCL", "cuda": "CUDA"}
+
+
+READS = """
+#include <composer/version.h>
+
+#include <cstdio>
+
+#include "views/read/run_info.h"
+
+int main(int, char** argv) {
+  const auto run = composer::ReadRun(argv[1], {});
+  std::printf("%s %s\\n", composer::kVersion, run.ok() ? run->state.c_str() : run.status().ToString().c_str());
+}
+"""
 
 
 def needed(binary):
@@ -30,6 +46,7 @@ class InstallTest(harness.JobTest):
         self.assertTrue((prefix / "bin/composer").exists())
         self.check_licenses(prefix)
         self.check_that_the_tree_may_be_moved(prefix)
+        self.check_pkg_config(prefix)
         compiler = [line.split("=", 1)[1] for line in (build / "CMakeCache.txt").read_text().splitlines()
                     if line.startswith("CMAKE_CXX_COMPILER:")][0]
         source = harness.ROOT / "examples/cpp"
@@ -41,6 +58,22 @@ class InstallTest(harness.JobTest):
         ran = subprocess.run([outside / "train_mlp"], capture_output=True, text=True, timeout=60)
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertIn("600 steps", ran.stdout)
+
+    def check_pkg_config(self, prefix):
+        """A program builds without CMake, from a tree that was moved, and reads a run."""
+        moved = self.folder / "moved"
+        shutil.copytree(prefix / "lib", moved / "lib")
+        shutil.copytree(prefix / "include", moved / "include")
+        flags = subprocess.run(["pkg-config", "--cflags", "--libs", "composer"], check=True, capture_output=True, text=True,
+                               env=dict(os.environ, PKG_CONFIG_PATH=str(moved / "lib/pkgconfig"))).stdout.split()
+        source, program = self.folder / "reads.cc", self.folder / "reads"
+        source.write_text(READS)
+        cache = (harness.BIN.parent / "CMakeCache.txt").read_text()
+        compiler = re.search(r"^CMAKE_CXX_COMPILER:\w+=(.*)$", cache, re.MULTILINE).group(1)
+        built = subprocess.run([compiler, source, "-o", program, *flags], capture_output=True, text=True)
+        self.assertEqual(built.returncode, 0, built.stderr)
+        ran = subprocess.run([program, harness.ROOT / "tests/golden/runs/0.1.0/fashion"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(ran.stdout, "0.1.0 done\n")
 
     def check_licenses(self, prefix):
         [documents] = (prefix / "share/doc").iterdir()

@@ -2,6 +2,7 @@
 import json
 import re
 import signal
+import socket
 import sys
 import unittest
 import urllib.error
@@ -59,11 +60,39 @@ class Metrics(harness.JobTest):
         process, base = self.serve()
         self.assertEqual(self.status(base)["pid"], process.pid)
         self.assertEqual(self.get(base + "/healthz")[1], "ok\n")
-        for path, method in (("/nothing", "GET"), ("/../../etc/passwd", "GET"), ("/", "POST"), ("/records", "POST"), ("/status", "POST"), ("/metrics", "DELETE")):
+        for path, method in (("/nothing", "GET"), ("/../../etc/passwd", "GET"), ("/", "POST"), ("/events", "POST"), ("/status", "POST"), ("/metrics", "DELETE")):
             with self.assertRaises(urllib.error.HTTPError) as caught:
                 urllib.request.urlopen(urllib.request.Request(base + path, method=method), timeout=10)
             self.assertEqual(caught.exception.code, 404 if method == "GET" else 405)
             caught.exception.close()
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)
+
+    def test_hostile_requests_change_nothing(self):
+        """No request on this port has a token, and none of them does anything to the job."""
+        process, base = self.serve()
+        self.wait_for(lambda: self.status(base)["state"] == "running", "running")
+        before = {key: self.status(base)[key] for key in ("generation", "restarts", "world_size", "pid")}
+        pids = [rank["pid"] for rank in self.status(base)["ranks"]]
+        port = int(base.rsplit(":", 1)[1])
+        lines = [f"{method} {path} HTTP/1.1" for method in ("GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "CONNECT", "GE\0T")
+                 for path in ("/stop", "/drain", "/save", "/control/stop", "/events?rank=0", "/events?rank=0&key=" + "0" * 32,
+                              "/events?from=-1", "/events?from=99999999999999&check=ffffffffffffffff", "//etc/passwd", "/%2e%2e/x")]
+        hostile = [line.encode() + b"\r\nContent-Length: 5\r\n\r\nstop\n" for line in lines]
+        hostile += [b"\x16\x03\x01" + bytes(500), b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"\n" * 9000, b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 3000,
+                    b"GET /" + b"a" * 100000, b"GET / HTTP/1.1\r\n\r\n" * 1000, bytes(range(256)) * 50]
+        for text in hostile:
+            with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+                connection.sendall(text[:4096])
+                connection.settimeout(0.02)
+                try:
+                    connection.sendall(text[4096:])
+                    self.assertNotIn(b"event: log", connection.recv(4096))
+                except OSError:  # it has closed, or does not answer half a request
+                    pass
+        self.assertEqual(self.get(base + "/healthz")[1], "ok\n")
+        self.assertEqual({key: self.status(base)[key] for key in before}, before)
+        self.assertEqual([rank["pid"] for rank in self.status(base)["ranks"]], pids)
         process.send_signal(signal.SIGTERM)
         process.wait(20)
 

@@ -26,15 +26,16 @@ class Mistake:
     code: object = 64        # the exit code, or several
     slow: bool = False       # starts workers or waits, a second and more: not in each run of the tests
     at_run_time: bool = False  # the program trains first: what counts is the time from the mistake to the answer
-    peer: object = None      # torchrun's or Composer's same mistake: the words after the program (benchmarks/mistakes.py)
+    peer: object = None      # torchrun's same mistake: the words after the program (benchmarks/mistakes.py)
+    peer_first: object = None  # what runs beside it: torchrun's other node
 
 
 PANEL = []
 
 
-def mistake(name, code=64, slow=False, at_run_time=False, peer=None, **says):
+def mistake(name, code=64, slow=False, at_run_time=False, peer=None, peer_first=None, **says):
     def add(plant):
-        PANEL.append(Mistake(name, plant, says, code, slow, at_run_time, peer))
+        PANEL.append(Mistake(name, plant, says, code, slow, at_run_time, peer, peer_first))
         return plant
     return add
 
@@ -78,7 +79,7 @@ def yaml_syntax(t):
     return t.start("-n", 2, t.folder / "syntax.yaml")
 
 
-job("no GPU on this machine", "gpu", slow=True, settings={"device": "gpu"}, field="device", value="gpu", fix="device: cpu|`cpu`")
+job("no GPU on this machine", "gpu", slow=True, peer=["torchrun", "--nproc-per-node", "2", "gpu.py"], settings={"device": "gpu"}, field="device", value="gpu", fix="device: cpu|`cpu`")
 job("more ranks than samples in a step", "narrow", slow=True, ranks=3, settings={"global_train_batch_size": 2},
     field="global_train_batch_size", value="2", fix="3")
 job("a number of ranks that elastic determinism cannot have", "elastic", slow=True, ranks=3,
@@ -119,7 +120,8 @@ def absent(t):
 
 
 # Data.
-@mistake("a missing data file", slow=True, field=r"train_dataloader\.path", value="nowhere", fix="no such|does not exist|there is no|No such")
+@mistake("a missing data file", slow=True, field=r"train_dataloader\.path", value="nowhere", fix="no such|does not exist|there is no|No such",
+         peer=["torchrun", "--nproc-per-node", "2", "data.py"])
 def missing_data(t):
     return t.start("-n", 2, gpt(t, "data", train_dataloader={"name": "text_bytes", "path": "nowhere.txt", "max_seq_len": 16}))
 
@@ -162,13 +164,14 @@ def tokenizer(t):
 
 
 # The model.
-job("a model that does not take the data", "shapes", slow=True, settings={"model": {"name": "mlp", "sizes": [31, 10]}},
+job("a model that does not take the data", "shapes", slow=True, peer=["torchrun", "--nproc-per-node", "2", "shapes.py"], settings={"model": {"name": "mlp", "sizes": [31, 10]}},
     field=r"model\.sizes", value="31", fix="32")
-job("labels beyond the model's outputs", "classes", slow=True, settings={"model": {"name": "mlp", "sizes": [32, 64, 5]}},
+job("labels beyond the model's outputs", "classes", slow=True, peer=["torchrun", "--nproc-per-node", "2", "classes.py"], settings={"model": {"name": "mlp", "sizes": [32, 64, 5]}},
     field=r"classes\.yaml:\d+:\d+: model", value="5 classes, but a label is [5-9]", fix=r"at least ([6-9]|10)")
 
 
-@mistake("a vocabulary smaller than the tokens", slow=True, field=r"model\.vocab_size", value="50", fix=r"token \d+|at least \d+|256")
+@mistake("a vocabulary smaller than the tokens", slow=True, field=r"model\.vocab_size", value="50", fix=r"token \d+|at least \d+|256",
+         peer=["torchrun", "--nproc-per-node", "2", "vocabulary.py"])
 def vocabulary(t):
     return t.start("-n", 2, gpt(t, "vocabulary", model=dict(GPT_JOB["model"], vocab_size=50)))
 
@@ -193,13 +196,15 @@ def trained(t, name, **changes):
     return t.run_folder(name)
 
 
-@mistake("a checkpoint of another model", slow=True, field="load_path|model", value=r"0\.weight|layers|64", fix="32|load_strict|shape|48")
+@mistake("a checkpoint of another model", slow=True, field="load_path|model", value=r"0\.weight|layers|64", fix="32|load_strict|shape|48",
+         peer=["torchrun", "--nproc-per-node", "2", "other_model.py"])
 def other_model(t):
     run = trained(t, "old")
     return t.start("-n", 2, t.write_job("new", load_path=str(run), model={"name": "mlp", "sizes": [32, 48, 10]}))
 
 
-@mistake("a damaged checkpoint", slow=True, code=93, field=r"rank-00000\.safetensors", value="checksum mismatch of tensor")
+@mistake("a damaged checkpoint", slow=True, code=93, field=r"rank-00000\.safetensors", value="checksum mismatch of tensor",
+         peer=["torchrun", "--nproc-per-node", "2", "damaged.py"])
 def damaged(t):
     checkpoint = trained(t, "damaged") / "checkpoints/ep0-ba2"
     path = max((file for file in checkpoint.rglob("*") if file.is_file()), key=lambda file: file.stat().st_size)
@@ -209,7 +214,7 @@ def damaged(t):
     return t.start("-n", 2, t.write_job("loads", load_path=str(checkpoint)))
 
 
-job("a load_path that is not there", "load", slow=True, settings={"load_path": "runs/gone"}, field="load_path", value="runs/gone",
+job("a load_path that is not there", "load", slow=True, peer=["torchrun", "--nproc-per-node", "2", "load.py"], settings={"load_path": "runs/gone"}, field="load_path", value="runs/gone",
     fix="no checkpoint|no such|does not exist|there is no|No such")
 
 
@@ -252,8 +257,8 @@ def in_namespace(t, script, *words):
     return t.start_program(["unshare", "-m", "sh", "-c", script, harness.BIN / "composer", *words])
 
 
-def node(t, rank, port, path, *flags, **options):
-    return t.start("-n", 1, "--nnodes", 2, "--node_rank", rank, "--master_addr", "127.0.0.1", "--master_port", port,
+def node(t, rank, port, path, *flags, address="127.0.0.1", **options):
+    return t.start("-n", 1, "--nnodes", 2, "--node_rank", rank, "--master_addr", address, "--master_port", port,
                    *flags, path, **options)
 
 
@@ -263,7 +268,9 @@ def no_master(t):
     return node(t, 1, harness.free_port(), t.write_job("alone"), "--join-timeout", 4)
 
 
-@mistake("another world size on the second node", field="world_size", value="3", fix="2")
+@mistake("another world size on the second node", field="world_size", value="3", fix="2",
+         peer=["torchrun", "--nnodes", "3", "--node-rank", "1", "--master-addr", "127.0.0.1", "--master-port", "{free}", "script.py"],
+         peer_first=["--nnodes", "2", "--node-rank", "0", "--master-addr", "127.0.0.1", "--master-port", "{free}", "script.py"])
 def other_nodes(t):
     port, path = harness.free_port(), t.write_job("nodes")
     first = node(t, 0, port, path, "--join-timeout", 20, "--world_size", 2)
@@ -283,6 +290,28 @@ def token(t):
     port, path = harness.free_port(), t.write_job("token")
     node(t, 0, port, path, "--join-timeout", 20, env=dict(t.environment(), COMPOSER_TOKEN="one secret of the job"))
     return node(t, 1, port, path, env=dict(t.environment(), COMPOSER_TOKEN="another one, by mistake"))
+
+
+def wrong_card(t, name, card, address):
+    port, path = harness.free_port(), t.write_job(name)
+    first = node(t, 0, port, path, "--join-timeout", 20, address=address)
+    return node(t, 1, port, path, address=address, env=dict(t.environment(), GLOO_SOCKET_IFNAME=card)), first
+
+
+@mistake("a network card that is not there", node=r"node 1 \(\S+\)", field="GLOO_SOCKET_IFNAME", value="`eth9`",
+         rank="its ranks would wait", fix=r"there are lo \(127.*unset GLOO_SOCKET_IFNAME",
+         peer=["torchrun", "--nproc-per-node", "2", "card.py"])
+def absent_card(t):
+    return wrong_card(t, "absent-card", "eth9", "127.0.0.1")
+
+
+@mistake("a network card that leads nowhere", node=r"node 1 \(\S+\)", field="GLOO_SOCKET_IFNAME", value="`lo`",
+         rank="its ranks would wait", fix=r"does not leave this machine.*unset GLOO_SOCKET_IFNAME")
+def useless_card(t):
+    address = subprocess.run(["hostname", "-I"], capture_output=True, text=True, check=True).stdout.split()
+    if not address:
+        t.skipTest("this machine has no address but loopback")
+    return wrong_card(t, "useless-card", "lo", address[0])
 
 
 # Not a mistake here: ranks share memory that no mount limits.
@@ -309,7 +338,8 @@ def file_limit(t):
     return t.start("-n", 2, "--max-restarts", 0, t.write_job("limit"), preexec_fn=limit)
 
 
-@mistake("a loss that is not a number", slow=True, at_run_time=True, step=r"(step|batch) \d+", value="NaN|nan|inf", fix="on_nan: skip|on_nan")
+@mistake("a loss that is not a number", slow=True, at_run_time=True, step=r"(step|batch) \d+", value="NaN|nan|inf", fix="on_nan: skip|on_nan",
+         peer=["torchrun", "--nproc-per-node", "2", "nan.py"])
 def not_a_number(t):
     return t.start("-n", 2, t.write_job("nan", optimizers={"name": "decoupled_sgdw", "lr": 1e30}, schedulers=None))
 
@@ -336,6 +366,7 @@ def killed(t):
 
 
 @mistake("a rank that hangs", at_run_time=True, slow=True, code=(70, 137), rank=r"rank 1 on \S+|rank 1 hung", step=r"at step \d+",
-         stack=r"main thread waits in")
+         stack=r"main thread waits in",
+         peer=["torchrun", "--nproc-per-node", "2", "hang.py"])
 def hangs(t):
     return fails(t, "hangs", "hang")

@@ -22,6 +22,7 @@ import zipfile
 import harness
 
 PEERS = pathlib.Path(os.environ.get("COMPOSER_TRACKERS", "/tmp/composer-peers/trackers"))
+WANDB = sorted(PEERS.glob("lib/python3*/site-packages/wandb/bin/wandb-core"))
 GOLDEN = harness.ROOT / "tests/golden/runs/0.1.0/fashion"
 # Validates every message of an archive as comet_ml does before it uploads one, and prints their types.
 COMET_SCHEMAS = """
@@ -98,6 +99,36 @@ class TrackerCase(harness.JobTest):
                     found.add((name, record["time/batch"], round(record["wall"] * 1000), value))
         return found
 
+    def wandb(self, reader, *flags):
+        """What the reader of the wandb package prints about the run's offline folder."""
+        (file,) = self.run_at.glob("wandb/offline-run-*/run-*.wandb")
+        command = [reader, "leet", "inspect", "--no-observability", "--json", *flags, "--run-file", file, file.parent.parent]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+
+    def check_wandb(self, reader):
+        """Each point is there once; returns the number of rows."""
+        rows = [row for row in map(json.loads, self.wandb(reader).splitlines()) if row["type"] == "history"]
+        found = [(name, row["history"]["step"]["num"], value) for row in rows
+                 for name, value in row["history"]["item"].items() if not name.startswith("_")]
+        self.assertEqual(len(found), len(set(found)))
+        self.assertEqual(set(found), {(name, step, value) for name, step, _, value in self.points()})
+        return len(rows)
+
+    def check_mlflow(self, run):
+        self.assertEqual({(k, s, t, float(v)) for k, s, t, v in run["metrics"]}, {
+            (re.sub(r"[^\w./: -]", "_", name), step, time, value) for name, step, time, value in self.points()})
+
+    def serve(self, port):
+        """Starts the server with MLflow's rules; before, nobody listens there."""
+        FakeServer.runs.clear()
+        FakeServer.calls.clear()
+        FakeServer.busy.clear()
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", port), FakeServer)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        return server
+
     def sync(self):
         return subprocess.run([harness.BIN / "composer", "sync", self.run_at], capture_output=True, text=True, timeout=300,
                               env=dict(os.environ, MLFLOW_TRACKING_TOKEN="sesame"), check=False)
@@ -116,11 +147,7 @@ class TrackersTest(TrackerCase):
             "parameters": [["optimizers/lr", "0.003"]]}))
 
     def test_every_point_of_a_run_arrives_once_over_http(self):
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), FakeServer)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        self.addCleanup(server.server_close)
-        self.addCleanup(server.shutdown)
-        FakeServer.runs.clear()
+        server = self.serve(0)
         FakeServer.busy[:] = [None, None]
         self.state("mlflow", {"tracking_uri": f"http://127.0.0.1:{server.server_port}/base"})
         tries = [self.sync() for _ in range(4)]
@@ -169,23 +196,15 @@ class TrackersTest(TrackerCase):
         self.assertEqual(set(found), self.points())
 
     def test_wandbs_own_reader_has_the_steps(self):
-        readers = sorted(PEERS.glob("lib/python3*/site-packages/wandb/bin/wandb-core"))
+        readers = WANDB
         if not readers:
             self.skipTest("wandb is not installed")
         self.state("wandb", {"project": "p", "tags": "a,b"})
         done = self.sync()
         self.assertEqual(done.returncode, 0, done.stderr)
-        (file,) = self.run_at.glob("wandb/offline-run-*/run-*.wandb")
-        def read(*flags):
-            command = [readers[-1], "leet", "inspect", "--no-observability", "--json", *flags, "--run-file", file,
-                       file.parent.parent]
-            return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
-        rows = [row for row in map(json.loads, read().splitlines()) if row["type"] == "history"]
-        found = {(name, row["history"]["step"]["num"], value) for row in rows
-                 for name, value in row["history"]["item"].items() if not name.startswith("_")}
-        self.assertEqual(found, {(name, step, value) for name, step, _, value in self.points()})
-        self.assertEqual(len(rows), len({step for _, step, _, _ in self.points()}))
-        summary = json.loads(read("--summary"))
+        rows = self.check_wandb(readers[-1])
+        self.assertEqual(rows, len({step for _, step, _, _ in self.points()}))
+        summary = json.loads(self.wandb(readers[-1], "--summary"))
         self.assertEqual((summary["state"], summary["exit_code"], summary["project"]), ("finished", 0, "p"))
         self.assertEqual(summary["config"], {"optimizers/lr": "0.003"})
 
@@ -235,17 +254,11 @@ class CrashTest(TrackerCase):
         self.assertIn("composer sync", err)
         self.assertEqual(self.summary("crash")["restarts"], 1)
         self.assertEqual(len([m for m in self.metrics("crash") if "loss/train/total" in m]), 40)
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", port), FakeServer)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        self.addCleanup(server.server_close)
-        self.addCleanup(server.shutdown)
-        FakeServer.runs.clear()
-        FakeServer.busy.clear()
+        self.serve(port)
         done = self.sync()
         self.assertEqual(done.returncode, 0, done.stderr)
         (run,) = FakeServer.runs.values()
-        self.assertEqual({(k, s, t, float(v)) for k, s, t, v in run["metrics"]}, {
-            (re.sub(r"[^\w./: -]", "_", name), step, time, value) for name, step, time, value in self.points()})
+        self.check_mlflow(run)
         self.assertIn("config.yaml", run["files"])
         self.assertTrue([name for name in run["files"] if name.startswith("checkpoints/ep2-ba40/attempt-")], run["files"])
         (archive,) = self.run_at.glob("comet/*.zip")
@@ -259,6 +272,22 @@ class CrashTest(TrackerCase):
         (log,) = self.run_at.glob("wandb/offline-run-*/run-*.wandb")
         self.assertIn(b"checkpoint-", log.read_bytes())
         self.assertTrue((log.parent / "files/config.yaml").exists())
+        if WANDB:
+            self.check_wandb(WANDB[-1])
+
+    def test_a_server_that_comes_back_during_the_run_has_each_point_once(self):
+        port = harness.free_port()
+        process = self.start("-n", 2, self.write_job(
+            "crash", loggers={"mlflow": {"tracking_uri": f"http://127.0.0.1:{port}/base", "flush_seconds": 30}},
+            callbacks={"fail_at": {"rank": 1, "batch": 17, "how": "kill"}, "throttle": {"seconds": 0.02}}))
+        self.wait_for(lambda: self.run_folder("crash").joinpath("metrics.jsonl").exists() and self.metrics("crash")
+                      and self.metrics("crash")[-1].get("generation", 1) > 1, "the second generation")
+        self.serve(port)
+        _, err = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertNotIn("composer sync", err)
+        (run,) = FakeServer.runs.values()
+        self.check_mlflow(run)
 
 
 if __name__ == "__main__":

@@ -75,12 +75,12 @@ class NodesTest(unittest.TestCase):
     def where_to_meet(self):
         return ["--master_addr", self.hosts[0].address, "--master_port", 7501]
 
-    def launch(self, number, *settings, nodes="2", flags=(), node_rank=None):
+    def launch(self, number, *settings, nodes="2", flags=(), node_rank=None, environment=()):
         argv = [self.folder / "bin/composer", "-n", 1, "--nnodes", nodes, "--node_rank",
                 number if node_rank is None else node_rank,
                 *self.where_to_meet(), *flags, self.job, *map(for_fake_worker, settings)]
         drop = ("RANK", "WORLD_SIZE", "LOCAL_", "NODE_RANK", "MASTER_", "COMPOSER_", "TORCHELASTIC_", "SLURM_", "PET_")
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(drop)}
+        environment = {**{k: v for k, v in os.environ.items() if not k.startswith(drop)}, **dict(environment)}
         environment["TMPDIR"] = str(self.folder)
         environment["COMPOSER_RUNTIME_DIR"] = str(self.folder / "runtime")
         process = self.hosts[number].run(argv, cwd=self.folder, env=environment)
@@ -316,6 +316,24 @@ class FaultsTest(NodesTest):
         self.expect_exit(node, 69)
         for word in (self.hosts[0].address, "7501"):
             self.assertIn(word, node.text())
+
+
+    def test_a_network_card_that_leads_nowhere(self):
+        hosts.sh("ip", "-n", self.hosts[1].name, "link", "add", "eth1", "type", "veth", "peer", "name", "eth2")
+        for words in (("link", "set", "eth1", "up"), ("link", "set", "eth2", "up"), ("address", "add", "10.78.0.2/24", "dev", "eth1")):
+            hosts.sh("ip", "-n", self.hosts[1].name, *words)
+        first = self.launch(0, "steps=4")
+        self.wait_for(lambda: self.hosts[0].pid_of("composer"), "node 0")
+        time.sleep(0.5)  # until it serves
+        began = time.monotonic()
+        node = self.launch(1, "steps=4", environment={"GLOO_SOCKET_IFNAME": "eth1"})
+        self.expect_exit(node, 64)
+        self.expect_told(node, "GLOO_SOCKET_IFNAME is `eth1`", began, 2, "a card that leads nowhere")
+        for word in ("node 1 (", "eth0 (10.77.0.2)", "unset GLOO_SOCKET_IFNAME"):
+            self.assertIn(word, node.text())
+        right = self.launch(1, "steps=4", environment={"GLOO_SOCKET_IFNAME": "eth0"})
+        for process in (first, right):
+            self.expect_exit(process, 0)
 
 
 class EndOfTheJobTest(NodesTest):

@@ -128,6 +128,10 @@ TEST(RunFilter, SortsWithMissingValuesLast) {
   EXPECT_THAT(names(), ElementsAre("a", "b", "nan", "none"));
   SortRuns("-loss", runs);
   EXPECT_THAT(names(), ElementsAre("nan", "b", "a", "none"));
+  runs[2].info.last_record = 5;
+  runs[3].info.last_record = 6;
+  SortRuns("", runs);
+  EXPECT_THAT(names(), ElementsAre("none", "a", "nan", "b"));
 }
 
 TEST(RunsTable, TextAndJson) {

@@ -31,6 +31,13 @@ def install(build, prefix):
     output("cmake", "--install", build, "--prefix", prefix, "--strip")
     for archive in sorted(prefix.glob("lib*/composer/*.a")):
         output("strip", "--strip-debug", "--enable-deterministic-archives", archive)
+    set_libtorch(prefix, "${pcfiledir}/../composer/libtorch")
+
+
+def set_libtorch(prefix, place):
+    """Writes into the file for pkg-config where LibTorch is."""
+    [file] = prefix.glob("lib*/pkgconfig/composer.pc")
+    file.write_text(re.sub(r"(?m)^libtorch=.*$", lambda _: f"libtorch={place}", file.read_text()))
 
 
 def programs(prefix):

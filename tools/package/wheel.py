@@ -80,6 +80,7 @@ def make(prefix, work, out, torch):
     """`prefix`: the staged tree with bundled libraries, without LibTorch. Returns the path of the wheel."""
     version, tree = stage.version(), work / "wheel"
     shutil.copytree(prefix, tree / "composer_native", symlinks=False)
+    stage.set_libtorch(tree / "composer_native", "${pcfiledir}/../../..")  # where pip puts torch, too
     (tree / "composer_native/__init__.py").write_text(ENTRY)
     info = tree / f"composer_native-{version}.dist-info"
     info.mkdir()

@@ -11,12 +11,20 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "launcher/workers/worker_group.h"
 
 namespace composer {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
+
+nlohmann::json DataOf(const std::string& events, const std::string& name) {
+  const std::string begin = absl::StrCat("event: ", name, "\ndata: ");
+  const size_t at = events.find(begin);
+  if (at == std::string::npos) return nullptr;
+  return nlohmann::json::parse(events.substr(at + begin.size(), events.find("\n\n", at) - at - begin.size()));
+}
 
 class RecordsTest : public ::testing::Test {
  protected:
@@ -28,26 +36,35 @@ class RecordsTest : public ::testing::Test {
   ~RecordsTest() override { std::filesystem::remove_all(folder_); }
 
   void Append(const std::string& text) const { std::ofstream(path_, std::ios::app) << text; }
+  // The data of the next event, which a viewer is sent that knows what came before; null when there is no news.
   nlohmann::json Ask() {
-    const auto answer = RecordsJson(path_, ParseRecordsQuery(from_).value());
-    nlohmann::json json = nlohmann::json::parse(answer.value());
+    const auto viewer = DashboardViewer::Open({folder_, ""}, from_).value();
+    const nlohmann::json json = DataOf(viewer->News(), "records");
+    if (json.is_null()) return json;
     from_ = json["from"];
+    more_ = viewer->more();
     return json;
+  }
+  void WriteLog(int generation, const std::string& text) const {
+    const std::string path = LogPath(folder_, generation, 3);
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    std::ofstream(path, std::ios::app) << text;
   }
 
   std::string folder_, path_, from_;
+  bool more_ = false;
 };
 
 TEST_F(RecordsTest, EachRecordComesOnceAndHalfALineWaits) {
-  EXPECT_EQ(Ask()["records"].size(), 0U) << "without a file";
+  EXPECT_TRUE(Ask().is_null()) << "without a file";
   Append("{\"time/batch\":1}\n{\"time/batch\":2}\n{\"time/ba");
   EXPECT_EQ(Ask()["records"].size(), 2U);
-  EXPECT_EQ(Ask()["records"].size(), 0U);
+  EXPECT_TRUE(Ask().is_null()) << "half a line";
   Append("tch\":3}\n");
   const nlohmann::json third = Ask();
   ASSERT_EQ(third["records"].size(), 1U);
   EXPECT_EQ(third["records"][0]["time/batch"], 3);
-  EXPECT_FALSE(third["more"]);
+  EXPECT_FALSE(more_);
 }
 
 TEST_F(RecordsTest, AFileThatWasCutIsReadAgainFromItsStart) {
@@ -57,7 +74,7 @@ TEST_F(RecordsTest, AFileThatWasCutIsReadAgainFromItsStart) {
   Append("{\"time/batch\":9}\n{\"time/batch\":10}\n");
   const nlohmann::json cut = Ask();
   EXPECT_TRUE(cut["rewound"]);
-  EXPECT_TRUE(cut["more"]);
+  EXPECT_TRUE(more_);
   EXPECT_EQ(Ask()["records"].size(), 3U);
 }
 
@@ -69,26 +86,51 @@ TEST_F(RecordsTest, LinesThatAreNoObjectsOfJsonAreLeftOutAndAnswersAreBounded) {
   std::string many;
   for (int i = 0; i < 100'000; ++i) many += "{\"time/batch\":1234567}\n";
   Append(many);
-  EXPECT_TRUE(RecordsJson(path_, {})->size() < 3 * LineFollower::kMaxLine / 2);
+  EXPECT_LT(DashboardViewer::Open({folder_, ""}, "").value()->News().size(), 3 * LineFollower::kMaxLine / 2);
   size_t records = 0;
-  for (bool more = true; more;) {
-    const nlohmann::json part = Ask();
-    records += part["records"].size();
-    more = part["more"];
-  }
+  for (more_ = true; more_;) records += Ask()["records"].size();
   EXPECT_EQ(records, 100'000U);
 }
 
-TEST(ParseRecordsQueryTest, OnlyWhatAnAnswerGave) {
-  EXPECT_EQ(ParseRecordsQuery("from=512&check=1f")->offset, 512);
-  EXPECT_EQ(ParseRecordsQuery("from=512&check=1f")->check, 0x1fU);
-  for (const char* query : {"from=-1", "from=x", "from=", "path=/etc/passwd", "from=99999999999999999999", "check=g"}) {
-    EXPECT_EQ(ParseRecordsQuery(query).status().code(), absl::StatusCode::kInvalidArgument) << query;
+TEST_F(RecordsTest, ALogIsFollowedFromGenerationToGeneration) {
+  WriteLog(1, "old\n");
+  WriteLog(2, "first\nsecond \xff\r\n");
+  const auto viewer = DashboardViewer::Open({folder_, "secret"}, "rank=3&key=secret").value();
+  nlohmann::json log = DataOf(viewer->News(), "log");
+  EXPECT_EQ(log, nlohmann::json::parse("{\"rank\": 3, \"generation\": 2, \"begins\": true,"
+                                       "\"text\": \"first\\nsecond \xef\xbf\xbd\\r\\n\"}"));
+  EXPECT_EQ(viewer->News(), "");
+  WriteLog(2, "third\n");
+  log = DataOf(viewer->News(), "log");
+  EXPECT_EQ(log["text"], "third\n");
+  EXPECT_EQ(log["begins"], false);
+  WriteLog(4, "a new world\n");
+  log = DataOf(viewer->News(), "log");
+  EXPECT_EQ(log["generation"], 4);
+  EXPECT_EQ(log["begins"], true);
+  const auto other = DashboardViewer::Open({folder_, "secret"}, "rank=5&key=secret").value();
+  EXPECT_THAT(std::string(DataOf(other->News(), "log")["error"]), HasSubstr("rank 5 has no log"));
+  EXPECT_EQ(other->News(), "") << "said once";
+}
+
+TEST(DashboardViewerTest, OnlyWhatAnEventGaveAndLogsForTheKeyAlone) {
+  const auto code = [](const char* query, const char* key = "secret") {
+    return DashboardViewer::Open({"/nowhere", key}, query).status().code();
+  };
+  EXPECT_EQ(code("from=512&check=1f"), absl::StatusCode::kOk);
+  EXPECT_EQ(code("from=512&check=1f&rank=0&key=secret"), absl::StatusCode::kOk);
+  for (const char* query : {"from=-1", "from=x", "from=", "path=/etc/passwd", "from=99999999999999999999", "check=g",
+                            "rank=-1&key=secret", "rank=../../x&key=secret", "rank"}) {
+    EXPECT_EQ(code(query), absl::StatusCode::kInvalidArgument) << query;
   }
+  for (const char* query : {"rank=0", "rank=0&key=", "rank=0&key=secre", "rank=0&key=secrets", "key=secrex&rank=0"}) {
+    EXPECT_EQ(code(query), absl::StatusCode::kPermissionDenied) << query;
+  }
+  EXPECT_EQ(code("rank=0&key=", ""), absl::StatusCode::kPermissionDenied) << "without a key nobody may";
 }
 
 TEST(DashboardDataTest, TheJobIsCompletedAndAProgramHasNoRecords) {
-  DashboardData data({.run_folder = "", .complete = [](proto::JobStatus& s) { s.set_members_missing("asked"); }});
+  DashboardData data({.source = {}, .complete = [](proto::JobStatus& s) { s.set_members_missing("asked"); }});
   absl::Notification first, second;
   proto::JobStatus status;
   status.set_run_name("</script>");
@@ -96,14 +138,15 @@ TEST(DashboardDataTest, TheJobIsCompletedAndAProgramHasNoRecords) {
     EXPECT_THAT(json.value(), HasSubstr("\"members_missing\": \"asked\""));
     first.Notify();
   });
-  data.Records("", [&](const absl::StatusOr<std::string>& json) {
-    EXPECT_EQ(nlohmann::json::parse(json.value())["records"].size(), 0U);
+  const std::shared_ptr<DashboardViewer> viewer = DashboardViewer::Open({}, "").value();
+  data.News(viewer, [&](const absl::StatusOr<std::string>& events) {
+    EXPECT_EQ(events.value(), "");
     second.Notify();
   });
   first.WaitForNotification();
   second.WaitForNotification();
   data.Stop();
-  data.Records("", [&](const absl::StatusOr<std::string>& json) { EXPECT_TRUE(absl::IsUnavailable(json.status())); });
+  data.News(viewer, [&](const absl::StatusOr<std::string>& news) { EXPECT_TRUE(absl::IsUnavailable(news.status())); });
 }
 
 TEST(DashboardPageTest, NothingComesFromElsewhereAndNoTextBecomesMarkup) {

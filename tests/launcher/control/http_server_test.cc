@@ -10,10 +10,14 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
@@ -26,6 +30,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 TEST(ParseHttpRequestTest, GetAndHeadOnly) {
@@ -75,6 +80,18 @@ class Client {
   Client& operator=(const Client&) = delete;
 
   void Send(absl::string_view text) { [[maybe_unused]] auto sent = send(fd_, text.data(), text.size(), MSG_NOSIGNAL); }
+  // Receives until `text` has come; returns all that came.
+  std::string ReceiveUntil(absl::string_view wanted) {
+    std::string text;
+    char buffer[4096];
+    pollfd ready = {fd_, POLLIN, 0};
+    while (!absl::StrContains(text, wanted) && poll(&ready, 1, 30'000) > 0) {
+      const ssize_t count = recv(fd_, buffer, sizeof(buffer), 0);
+      if (count <= 0) return text + "(closed)";
+      text.append(buffer, static_cast<size_t>(count));
+    }
+    return text;
+  }
   // Receives until the server closes.
   std::string Receive() {
     std::string text;
@@ -121,6 +138,52 @@ TEST(HttpServerTest, ServesItsPages) {
   Client post(server->port());
   post.Send("POST /status HTTP/1.1\r\nContent-Length: 100000\r\n\r\n" + std::string(100'000, 'x'));
   EXPECT_THAT(post.Receive(), AllOf(StartsWith("HTTP/1.1 405 "), HasSubstr("Allow: GET, HEAD")));
+}
+
+TEST(HttpServerTest, AStreamHasTheJobAndNewRecords) {
+  char name[] = "/tmp/composer-test-XXXXXX";
+  const std::string folder = mkdtemp(name);
+  std::ofstream(folder + "/metrics.jsonl") << "{\"time/batch\":1}\n";
+  {
+    const auto server =
+        HttpServer::Start({.status = [](const HttpServer::StatusReceiver& receiver) { receiver(AStatus()); },
+                           .dashboard = {.source = {folder, "secret"}, .complete = nullptr}})
+            .value();
+    Client viewer(server->port());
+    viewer.Send("GET /events HTTP/1.1\r\n\r\n");
+    EXPECT_THAT(
+        viewer.ReceiveUntil("\"time/batch\":1}"),
+        AllOf(StartsWith("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"), HasSubstr("event: records\n")));
+    EXPECT_THAT(viewer.ReceiveUntil("event: job\ndata: "), Not(HasSubstr("(closed)")));
+    std::ofstream(folder + "/metrics.jsonl", std::ios::app) << "{\"time/batch\":2}\n";
+    EXPECT_THAT(viewer.ReceiveUntil("\"time/batch\":2}"), Not(HasSubstr("\"time/batch\":1}")));
+    EXPECT_THAT(Client(server->port()).Ask("/events?rank=0"), StartsWith("HTTP/1.1 403 Forbidden"));
+    EXPECT_THAT(Client(server->port()).Ask("/events?path=/etc"), StartsWith("HTTP/1.1 400 Bad Request"));
+    EXPECT_THAT(Client(server->port()).Ask("/healthz"), HasSubstr("200 OK"));
+  }
+  std::filesystem::remove_all(folder);
+}
+
+TEST(HttpServerTest, ViewersThatDoNotReadAndTooManyOfThemHoldUpNobody) {
+  proto::JobStatus large = AStatus();
+  large.set_run_folder(std::string(1 << 20, 'x'));
+  const auto server = Serve([&](const HttpServer::StatusReceiver& receiver) { receiver(large); });
+  std::vector<std::unique_ptr<Client>> viewers;
+  for (int i = 0; i < 32; ++i) {
+    viewers.push_back(std::make_unique<Client>(server->port()));
+    viewers.back()->Send("GET /events HTTP/1.1\r\n\r\n");
+    EXPECT_THAT(viewers.back()->ReceiveUntil("event-stream"), HasSubstr("200 OK"));
+  }
+  EXPECT_THAT(Client(server->port()).Ask("/events"), StartsWith("HTTP/1.1 503 "));
+  EXPECT_THAT(Client(server->port()).Ask("/healthz"), HasSubstr("200 OK"));
+  viewers.erase(viewers.begin());
+  EXPECT_TRUE(WaitUntil(
+      [&] {
+        Client next(server->port());
+        next.Send("GET /events HTTP/1.1\r\n\r\n");
+        return absl::StrContains(next.ReceiveUntil("\r\n\r\n"), "200 OK");
+      },
+      absl::Seconds(20)));
 }
 
 TEST(HttpServerTest, APortInUseIsTheUsersError) {

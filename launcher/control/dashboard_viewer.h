@@ -1,0 +1,57 @@
+// What one viewer of the dashboard is sent as server-sent events: the run's records and the log of one rank, as both
+// grow.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "launcher/workers/log_follower.h"
+#include "views/read/line_follower.h"
+
+namespace composer {
+
+// Returns an event whose data is a text of JSON, which may have line feeds between its values.
+std::string ServerSentEvent(absl::string_view name, absl::string_view json);
+
+class DashboardViewer {
+ public:
+  struct Source {
+    std::string run_folder;  // "" for programs, of which there are neither records nor logs
+    std::string key;         // what a viewer must know to read logs; "": nobody may
+  };
+  // The query is that of /events: `from=BYTES&check=HEX`, as an earlier event gave it in "from", and `rank=NUMBER`,
+  // whose log is wanted, with `key=KEY`. All may be absent. kPermissionDenied for a log without the right key,
+  // kInvalidArgument for anything else.
+  static absl::StatusOr<std::unique_ptr<DashboardViewer>> Open(const Source& source, absl::string_view query);
+
+  // Returns what is new since the last call, about 2 MiB at most, or "". Blocks as long as the file system.
+  //   event: records   {"from": "…", "rewound": …, "records": […]}; of metrics.jsonl, without lines that are not
+  //                    objects of JSON. "rewound": forget all that came before.
+  //   event: log       {"rank": …, "generation": …, "begins": …, "text": "…"}; at first the last lines of the newest
+  //                    generation, and again when a new one begins. "text" is "" and "error" says why, once, when the
+  //                    rank has no log.
+  std::string News();
+
+  // Whether the last call left something for the next.
+  bool more() const { return more_; }
+
+ private:
+  DashboardViewer(std::string run_folder, LineCursor cursor, int rank);
+
+  std::string Records();
+  std::string Log();
+  std::optional<int> NewerGeneration() const;
+
+  const std::string run_folder_;
+  LineFollower records_;
+  const int rank_;  // -1: none
+  LogFollower log_;
+  bool told_no_log_ = false;
+  bool more_ = false;
+};
+
+}  // namespace composer
