@@ -62,11 +62,14 @@ FamilyRun MakeFamilyRun(const std::string& model, int64_t samples, int64_t size)
   const at::Tensor pictures = torch::randn({samples, 3, size, size});
   const at::Tensor classes = torch::randint(kClasses, {samples}, at::kLong);
   if (model == "efficientnet") return {MakeEfficientNet({.classes = kClasses}), MakeTensorDataset(pictures, classes)};
-  if (model == "resnet18") return {MakeResNet({.depth = 18, .classes = kClasses}), MakeTensorDataset(pictures, classes)};
-  if (model == "resnet50") return {MakeResNet({.depth = 50, .classes = kClasses}), MakeTensorDataset(pictures, classes)};
+  if (model == "resnet18")
+    return {MakeResNet({.depth = 18, .classes = kClasses}), MakeTensorDataset(pictures, classes)};
+  if (model == "resnet50")
+    return {MakeResNet({.depth = 50, .classes = kClasses}), MakeTensorDataset(pictures, classes)};
   DeepLabV3Options options;
   options.segmentation.classes = kClasses;
-  return {MakeDeepLabV3(options), MakeTensorDataset(pictures, torch::randint(kClasses, {samples, size, size}, at::kLong))};
+  return {MakeDeepLabV3(options),
+          MakeTensorDataset(pictures, torch::randint(kClasses, {samples, size, size}, at::kLong))};
 }
 
 std::unique_ptr<Trainer> MakeFamilyTrainer(FamilyRun run, int64_t batch, const std::string& folder) {
@@ -100,7 +103,8 @@ int Measure(const std::string& model, int64_t batch, int64_t size, int64_t block
     if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
     if (block < 0) continue;
     cpu.push_back(1e3 * static_cast<double>(std::clock() - cpu_start) / CLOCKS_PER_SEC / static_cast<double>(count));
-    wall.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count() / static_cast<double>(count));
+    wall.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count() /
+                   static_cast<double>(count));
   }
   std::printf("{\"cpu_ms_per_step\":[%s],\"ms_per_step\":[%s]}\n", absl::StrJoin(cpu, ",").c_str(),
               absl::StrJoin(wall, ",").c_str());
