@@ -41,6 +41,7 @@ absl::StatusOr<TrainerOptions> BuildInferenceOptions(Job job, const JobPlace& pl
                                                        : nullptr;
   if (reads_data) {
     for (const Job::Evaluation& evaluation : job.evaluations) options.evaluators.push_back(evaluation.options);
+    if (job.eval_gauntlet) options.callbacks.push_back(std::make_unique<EvalGauntlet>(*job.eval_gauntlet));
   }
   for (const AlgorithmFactory& make : job.algorithms) options.algorithms.push_back(make());
   options.make_algorithm = [plugins = job.plugins](const AlgorithmOrigin& origin) {

@@ -1,6 +1,6 @@
 // Builds a Trainer of a job for a command that only uses its model (config/job_command.h): with the job's model,
 // algorithms, precision, sharding and evaluations, and the weights of a checkpoint, but without optimizer state,
-// callbacks and loggers, and without a place to save.
+// callbacks (but the averages of in-context tasks) and loggers, and without a place to save.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -117,13 +117,26 @@ HfModelOptions ReadPlace(ConfigMap& config, const std::string& json) {
   return options;
 }
 
+void ReadEmbedding(ConfigMap& config, bool embeds, EmbeddingOptions& options) {
+  for (const char* key : {"pooling", "normalize", "temperature", "gather_in_batch_negatives"}) {
+    if (config.Has(key) && !embeds) config.Reject(key, "is for task: embedding");
+  }
+  constexpr absl::string_view kPoolings[] = {"mean", "cls", "last"};
+  options.pooling = ReadEnum(config, "pooling", kPoolings, options.pooling);
+  options.normalize = config.Bool("normalize", options.normalize);
+  options.temperature = config.Double("temperature", options.temperature, {.min = 1e-6, .max = 1e6});
+  options.gather_in_batch_negatives = config.Bool("gather_in_batch_negatives", options.gather_in_batch_negatives);
+}
+
 void ReadTask(ConfigMap& config, const PluginTables& plugins, HfTaskOptions& options) {
   const std::string task = config.Choice(
-      "task", {"auto", "masked_lm", "sequence_classification", "token_classification", "features"}, "auto");
+      "task", {"auto", "masked_lm", "sequence_classification", "token_classification", "features", "embedding"},
+      "auto");
   options.has_task = task != "auto";
   options.loss.task = task == "masked_lm"              ? TextTask::kMaskedLm
                       : task == "token_classification" ? TextTask::kTokenClassification
                       : task == "features"             ? TextTask::kFeatures
+                      : task == "embedding"            ? TextTask::kEmbedding
                                                        : TextTask::kSequenceClassification;
   const std::string problem = config.Choice(
       "problem_type", {"auto", "single_label_classification", "multi_label_classification", "regression"}, "auto");
@@ -138,6 +151,8 @@ void ReadTask(ConfigMap& config, const PluginTables& plugins, HfTaskOptions& opt
   options.loss.class_weights = config.DoubleList("class_weights", {}, {.min = 0});
   options.loss.train_metrics = ReadMetrics(config, "train_metrics", plugins);
   options.loss.eval_metrics = ReadMetrics(config, "eval_metrics", plugins);
+  options.embedding.eval_metrics = options.loss.eval_metrics;
+  ReadEmbedding(config, task == "embedding", options.embedding);
 }
 
 ModelFactory ReadHfModel(ConfigMap config, const PluginTables& plugins, const std::string& json) {

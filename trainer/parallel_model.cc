@@ -10,6 +10,7 @@
 #include "trainer/loop/eval_loop.h"
 #include "trainer/loop/train_batch.h"
 #include "trainer/memory_dry_run.h"
+#include "trainer/models/across_ranks.h"
 #include "trainer/parallel/tensor/layer_plan.h"
 #include "trainer/step_shape.h"
 
@@ -96,6 +97,7 @@ void ParallelModel::Shard(State& state) {
   part_values_.reset();
   constructed_.init.reset();
   constructed_.model.reset();
+  if (auto* const model = dynamic_cast<AcrossRanks*>(state.model.get())) model->data_ranks = &mesh_.data();
 }
 
 void ParallelModel::ShareFirstWeights(const State& state) {

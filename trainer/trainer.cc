@@ -18,6 +18,7 @@
 #include "trainer/core/torch_status.h"
 #include "trainer/init/keep_fp32.h"
 #include "trainer/memory/out_of_memory_facts.h"
+#include "trainer/models/across_ranks.h"
 #include "trainer/models/hugging_face_model.h"
 #include "trainer/optim/apply_schedulers.h"
 #include "trainer/optim/recipes.h"
@@ -62,6 +63,7 @@ Trainer::Trainer(TrainerOptions options) : options_(std::move(options)) {
 Trainer::~Trainer() {
   Close();
   if (state_.model != nullptr) state_.model->logger = nullptr;  // the model may live on
+  if (auto* const model = dynamic_cast<AcrossRanks*>(state_.model.get())) model->data_ranks = nullptr;
   if (threads_before_ != 0) at::set_num_threads(threads_before_);
 }
 

@@ -7,9 +7,35 @@
 #include "base/status_macros.h"
 #include "trainer/core/torch_status.h"
 #include "trainer/elastic/virtual_shards.h"
+#include "trainer/models/across_ranks.h"
 #include "trainer/trainer.h"
 
 namespace composer {
+namespace {
+
+// Every rank must compute a loss that compares the samples of all ranks as often as the others, with as many samples.
+absl::Status CheckAcrossRanks(const State& state, const TrainDataOptions& train, int64_t global_batch, bool elastic) {
+  const auto* model = dynamic_cast<const AcrossRanks*>(state.model.get());
+  const int ranks = state.identity.data_ranks;
+  if (model == nullptr || !model->needs_ranks() || ranks == 1) return absl::OkStatus();
+  const auto refused = [](const auto&... words) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(words...,
+                     ": the loss compares the samples of all ranks, which need equal shares of each batch; or "
+                     "set model.gather_in_batch_negatives: false"));
+  };
+  if (global_batch % ranks != 0)
+    return refused("global_train_batch_size: ", global_batch, " must be a multiple of the ", ranks, " ranks");
+  const int64_t size = train.dataset->size();
+  if (!train.drop_last && (size == kUnknownSize || size % global_batch != 0))
+    return refused("train_dataloader.drop_last: it must be true, since the last batch of an epoch is smaller");
+  if (state.settings.auto_microbatch)
+    return refused("device_train_microbatch_size: auto, where ranks try sizes of their own");
+  if (elastic) return refused("determinism: elastic, where ranks have different microbatches");
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 // With another batch size, dataset or seed, the epoch continues after exactly as many samples as were seen of it. Its
 // batches are numbered such that the last one has the last number, as schedules and views expect.
@@ -77,6 +103,7 @@ absl::StatusOr<Trainer::PreparedData> Trainer::PrepareData(const TrainDataOption
   if (global_batch == 0)
     global_batch =
         resumed ? saved_data_.global_train_batch_size : train.device_train_batch_size * state_.identity.data_ranks;
+  RETURN_IF_ERROR(CheckAcrossRanks(state_, train, global_batch, saved_data_.virtual_shards > 0));
   PreparedData prepared;
   prepared.options = train;
   prepared.settings = {.global_train_batch_size = global_batch,

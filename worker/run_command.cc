@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/printable.h"
@@ -19,6 +20,7 @@
 #include "job/job_inference.h"
 #include "trainer/core/torch_status.h"
 #include "trainer/data/sample_order.h"
+#include "trainer/loggers/in_memory.h"
 #include "trainer/tokenizers/chat_prompt.h"
 #include "worker/prediction_file.h"
 
@@ -34,6 +36,8 @@ void PrintLine(const std::string& text) {
 
 std::string ToText(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
+constexpr char kGauntletPrefix[] = "icl/metrics/eval_gauntlet/";
+
 std::string EvalTable(const std::string& checkpoint, const std::vector<std::pair<std::string, double>>& results) {
   size_t width = 0;
   for (const auto& [name, value] : results) width = std::max(width, name.size());
@@ -42,10 +46,16 @@ std::string EvalTable(const std::string& checkpoint, const std::vector<std::pair
   return text;
 }
 
-absl::Status Evaluate(Trainer& trainer, const JobCommand& command) {
+// `logged` is what callbacks have logged at the end: the averages of in-context tasks are results, too.
+absl::Status Evaluate(Trainer& trainer, const JobCommand& command, const MetricHistory& logged) {
   RETURN_IF_ERROR(trainer.Eval());
   if (trainer.state().identity.rank != 0) return absl::OkStatus();
-  const auto results = trainer.eval_results();
+  auto results = trainer.eval_results();
+  const auto end = static_cast<std::ptrdiff_t>(results.size());
+  for (const auto& [name, values] : logged.data) {
+    if (absl::StartsWith(name, kGauntletPrefix)) results.emplace_back(name, values.back().second);
+  }
+  std::sort(results.begin() + end, results.end());
   if (!command.json) {
     PrintLine(EvalTable(trainer.loaded_from(), results));
     return absl::OkStatus();
@@ -183,6 +193,8 @@ absl::Status RunJobCommand(TrainerOptions options, const JobCommand& command, st
   std::optional<PredictionFile> file;
   EvaluatorOptions data;
   Generation generation;
+  MetricHistory logged;
+  if (command.name == "eval") options.loggers.push_back(std::make_unique<InMemoryLogger>(&logged));
   if (command.name == "predict") {
     ASSIGN_OR_RETURN(data, ChooseDataloader(options.evaluators, command.dataloader));
     if (world.rank() == 0) RETURN_IF_ERROR(file.emplace(command.output).Open());
@@ -193,7 +205,7 @@ absl::Status RunJobCommand(TrainerOptions options, const JobCommand& command, st
     options.generate = {generation.wanted};  // the trainer checks it before it loads
   }
   ASSIGN_OR_RETURN(trainer, CreateForInference(std::move(options), command));
-  absl::Status status = command.name == "eval"      ? Evaluate(*trainer, command)
+  absl::Status status = command.name == "eval"      ? Evaluate(*trainer, command, logged)
                         : command.name == "predict" ? Predict(*trainer, data, command, file ? &*file : nullptr)
                                                     : Generate(*trainer, generation, command);
   trainer->Close();  // before what its callbacks use

@@ -161,13 +161,17 @@ rule n_heads divides d_model
 path | text | - | The folder, with config.json and weights; without it, `config` says everything.
 config | map | - | Fields of config.json, in place of the file's.
 pretrained | bool | true | Load the weights; false: draw them.
-task | one of auto, masked_lm, sequence_classification, token_classification, features | auto | An encoder's head; auto: that of the file's `architectures`.
+task | one of auto, masked_lm, sequence_classification, token_classification, features, embedding | auto | An encoder's head; auto: that of the file's `architectures`. embedding: vectors of texts, also of decoders.
 num_labels | int 0..16777216 | 0 | Labels of a classification; 0: the file's, else 2.
 problem_type | one of auto, single_label_classification, multi_label_classification, regression | auto | The loss of sequence classification; auto: the file's, regression for one label.
 max_seq_len | int 0..16777216 | 0 | The longest input of a decoder; 0: the file's.
 dropout | number 0..0.99 | - | In place of all dropouts of the file.
 label_smoothing | number 0..0.99 | 0 | The part of a target that is spread over all classes.
 class_weights | numbers 0.. | [] | A weight for each class in the loss.
+pooling | one of mean, cls, last | mean | Of embedding: the mean over a text's tokens, the first, or the last.
+normalize | bool | true | Of embedding: vectors have length 1.
+temperature | number 1e-06..1000000 | 0.05 | Of embedding: what products of vectors are divided by.
+gather_in_batch_negatives | bool | true | Of embedding: a text is told from the texts of all ranks, not only its own rank's.
 train_metrics | names metric | (those of the task) | Metrics of training.
 eval_metrics | names metric | (those of the task) | Metrics of evaluation.
 loss_chunk_tokens | int 0..16777216 | 0 | Of decoders: head and loss run over so many tokens at a time; 0: all.

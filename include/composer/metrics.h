@@ -12,5 +12,6 @@
 #include "trainer/metrics/loss_metric.h"
 #include "trainer/metrics/metric_by_name.h"
 #include "trainer/metrics/metric_sums.h"
+#include "trainer/metrics/recall_at_k.h"
 #include "trainer/metrics/segmentation.h"
 #include "trainer/metrics/squared_error.h"

@@ -123,6 +123,8 @@ class GenerateTest(harness.JobTest):
         out, _ = self.run_composer("-n", 2, "eval", self.job("icl_one", **changes), "--json")
         self.assertEqual([json.loads(out)["metrics"][key] for key in names],
                          [values[-1] for values in found["icl_one"][:len(names)]])
+        self.assertEqual([json.loads(out)["metrics"][key] for key in scores],
+                         [values[-1] for values in found["icl_one"][len(names):]], msg="its averages are results, too")
         for change, message in (({"tokenizer": None}, "icl_tasks.0: in-context tasks are texts"),
                                 ({"icl_tasks": [dict(tasks[0], dataset_uri="no.jsonl")]}, "icl_tasks.0"),
                                 ({"icl_tasks": [dict(tasks[0], icl_task_type="schema")]}, "there is no text `continuation`"),

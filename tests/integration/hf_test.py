@@ -160,6 +160,32 @@ class HfTest(harness.JobTest):
                 _, err = self.run_composer("-n", 1, self.job(f"refused{number}", model=model), code=64)
                 self.assertIn(expected, err)
 
+    def test_embeddings_are_trained_alike_on_any_ranks_resumed_and_exported(self):
+        rows = [{"inputs": [3 + i, *random.choices(range(30, 61), k=4)], "positives": [3 + i, *random.choices(range(30, 61), k=6)]}
+                for i in range(24)]
+        (self.folder / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        data = {"name": "jsonl", "path": str(self.folder / "pairs.jsonl"), "collate": {"name": "pad"}}
+        base = {"model": {"name": "hf", "path": str(GOLDEN / "bert_features"), "task": "embedding", "temperature": 0.1},
+                "train_dataloader": dict(data, drop_last=True), "global_train_batch_size": 12, "eval_interval": "12ba",
+                "eval_dataloader": [dict(data, label="pairs")]}
+        sharded = {"fsdp": {"sharding_strategy": "FULL_SHARD"}}
+        for name, ranks, parallelism, ends in (("one", 1, None, ("12ba",)), ("sharded", 2, sharded, ("6ba", "12ba"))):
+            for end in ends:
+                self.run_composer("-n", ranks, self.job(name, **base, parallelism_config=parallelism, max_duration=end))
+            self.assert_same_losses(self.losses(name), self.losses("one"))
+        self.assertLess(self.losses("one")[-1], 0.7 * self.losses("one")[0])
+        recall = [[record["metrics/pairs/RecallAt1"] for record in self.metrics(name) if "metrics/pairs/RecallAt1" in record][-1]
+                  for name in ("one", "sharded")]
+        self.assertAlmostEqual(recall[0], recall[1], delta=0.1)
+        self.assertGreater(recall[0], 0.3)
+        out = self.folder / "out"
+        self.run_composer("checkpoint", "export", self.run_folder("sharded"), out, "--hf")
+        self.assertEqual(json.loads((out / "config.json").read_text())["architectures"], ["BertModel"])
+        for change, message in (({"model": dict(base["model"], task="features")}, "model.temperature: is for task: embedding"),
+                                ({"train_dataloader": data, "global_train_batch_size": 10}, "train_dataloader.drop_last")):
+            _, err = self.run_composer("-n", 2, self.job("wrong", **dict(base, **change)), code=64)
+            self.assertIn(message, err)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -11,7 +11,17 @@
 namespace composer {
 namespace {
 
-constexpr char kMask[] = "attention_mask";
+// Rows of texts and their masks.
+struct MaskedKey {
+  const char* tokens;
+  const char* mask;
+};
+constexpr MaskedKey kMasks[] = {
+    {"inputs", "attention_mask"}, {"positives", "positives_mask"}, {"negatives", "negatives_mask"}};
+
+bool IsMask(const std::string& key) {
+  return std::any_of(std::begin(kMasks), std::end(kMasks), [&](const MaskedKey& each) { return key == each.mask; });
+}
 
 bool IsRow(const at::Tensor& tensor) { return tensor.dim() == 1 && at::isIntegralType(tensor.scalar_type(), true); }
 
@@ -69,9 +79,11 @@ Batch StackCollator::Collate(std::vector<Sample> samples) const {
 
 Batch PadCollator::Collate(std::vector<Sample> samples) const {
   for (Sample& sample : samples) {
-    const auto inputs = sample.tensors.find("inputs");
-    if (inputs != sample.tensors.end() && IsRow(inputs->second) && sample.tensors.count(kMask) == 0)
-      sample.tensors[kMask] = torch::ones({inputs->second.size(0)}, at::kLong);
+    for (const MaskedKey& key : kMasks) {
+      const auto row = sample.tensors.find(key.tokens);
+      if (row != sample.tensors.end() && IsRow(row->second) && sample.tensors.count(key.mask) == 0)
+        sample.tensors[key.mask] = torch::ones({row->second.size(0)}, at::kLong);
+    }
   }
   const auto pad = [&](const std::string& key, const std::vector<at::Tensor>& column) {
     if (!std::all_of(column.begin(), column.end(), IsRow)) return Stack(key, column, samples);
@@ -85,7 +97,7 @@ Batch PadCollator::Collate(std::vector<Sample> samples) const {
     }
     const int64_t multiple = std::max<int64_t>(1, options_.to_multiple_of);
     longest = (longest + multiple - 1) / multiple * multiple;
-    const int64_t fill = key == "targets" ? options_.ignored_id : key == kMask ? 0 : options_.pad_id;
+    const int64_t fill = key == "targets" ? options_.ignored_id : IsMask(key) ? 0 : options_.pad_id;
     at::Tensor rows = torch::full({static_cast<int64_t>(column.size()), longest}, fill, column[0].options());
     for (size_t i = 0; i < column.size(); ++i) {
       const int64_t length = column[i].size(0), begin = options_.pad_left ? longest - length : 0;
@@ -94,8 +106,10 @@ Batch PadCollator::Collate(std::vector<Sample> samples) const {
     return rows;
   };
   Batch batch = CollateColumns(samples, pad);
-  if (const auto mask = batch.extra.find(kMask); mask != batch.extra.end())
-    batch.num_tokens = mask->second.sum().item<int64_t>();
+  for (const MaskedKey& key : kMasks) {
+    if (const auto mask = batch.extra.find(key.mask); mask != batch.extra.end())
+      batch.num_tokens += mask->second.sum().item<int64_t>();
+  }
   return batch;
 }
 

@@ -26,7 +26,8 @@ struct PadOptions {
 };
 
 // Like StackCollator, but pads rows (tensors [T] of integers) to one length. Adds `attention_mask`, int64 [B, T], 1 for
-// what is not padding of `inputs`, unless the samples bring one (padded with 0). num_tokens counts without padding.
+// what is not padding of `inputs`, and likewise `positives_mask` and `negatives_mask`, unless the samples bring them
+// (padded with 0). num_tokens counts without padding.
 class PadCollator final : public Collator {
  public:
   explicit PadCollator(const PadOptions& options = {}) : options_(options) {}

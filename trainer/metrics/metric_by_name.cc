@@ -8,6 +8,7 @@
 #include "trainer/metrics/auroc.h"
 #include "trainer/metrics/correlation.h"
 #include "trainer/metrics/cross_entropy.h"
+#include "trainer/metrics/recall_at_k.h"
 #include "trainer/metrics/segmentation.h"
 
 namespace composer {
@@ -49,6 +50,9 @@ constexpr MetricRow kMetrics[] = {
        return MakeMulticlassMatthewsCorrCoef(options.num_classes, options.ignore_index);
      }},
     {"PearsonCorrCoef", 0, [](const MetricOptions&) { return MakePearsonCorrCoef(); }},
+    {"RecallAt1", 0, [](const MetricOptions&) { return MakeRecallAtK(1); }},
+    {"RecallAt10", 0, [](const MetricOptions&) { return MakeRecallAtK(10); }},
+    {"RecallAt5", 0, [](const MetricOptions&) { return MakeRecallAtK(5); }},
     {"SpearmanCorrCoef", 0, [](const MetricOptions&) { return MakeSpearmanCorrCoef(); }},
 };
 

@@ -19,10 +19,11 @@ constexpr int64_t kMaxLayers = int64_t{1} << 24;
 
 // A decoder generates and is trained on the next token; the file may be of the bare model.
 void CheckDecoder(HfConfig& config, const HfTaskOptions& task, const std::string& causal, const std::string& bare) {
-  TORCH_CHECK_VALUE(!task.has_task && task.num_labels == 0 && task.loss.class_weights.empty() &&
+  const bool embeds = task.loss.task == TextTask::kEmbedding;
+  TORCH_CHECK_VALUE((!task.has_task || embeds) && task.num_labels == 0 && task.loss.class_weights.empty() &&
                         task.loss.label_smoothing == 0 && !task.has_problem,
-                    "model.task: a decoder is trained on the next token; task, num_labels, problem_type, class_weights "
-                    "and label_smoothing are for encoders");
+                    "model.task: a decoder is trained on the next token, or has task: embedding; other tasks, "
+                    "num_labels, problem_type, class_weights and label_smoothing are for encoders");
   const std::vector<std::string> written = config.Strings("architectures");
   const bool fits = written.empty() || std::any_of(written.begin(), written.end(), [&](const std::string& name) {
                       return name == causal || name == bare || name == "GPT2DoubleHeadsModel";

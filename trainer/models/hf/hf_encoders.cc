@@ -25,11 +25,13 @@ TextTask TaskOf(HfConfig& config, const std::string& family) {
   for (const ArchitectureRow& row : kArchitectures) {
     if (std::find(written.begin(), written.end(), family + row.suffix) != written.end()) return row.task;
   }
-  TORCH_CHECK_VALUE(false, "config.json: `architectures` is [", absl::StrJoin(written, ", "), "], of which ", family,
-                    " has none; say model.task: masked_lm, sequence_classification, token_classification or features");
+  TORCH_CHECK_VALUE(
+      false, "config.json: `architectures` is [", absl::StrJoin(written, ", "), "], of which ", family,
+      " has none; say model.task: masked_lm, sequence_classification, token_classification, features or embedding");
 }
 
 std::string ArchitectureOf(const std::string& family, TextTask task) {
+  if (task == TextTask::kEmbedding) task = TextTask::kFeatures;
   for (const ArchitectureRow& row : kArchitectures) {
     if (row.task == task) return family + row.suffix;
   }

@@ -10,6 +10,7 @@
 #include "trainer/models/text/bert.h"
 #include "trainer/models/text/clip_text.h"
 #include "trainer/models/text/decoder_model.h"
+#include "trainer/models/text/embedding_model.h"
 #include "trainer/options/layer_plan.h"
 
 namespace composer {
@@ -17,6 +18,7 @@ namespace composer {
 // What the user says beside the file.
 struct HfTaskOptions {
   TextLossOptions loss;           // `task` is used when has_task
+  EmbeddingOptions embedding;     // of the task kEmbedding
   bool has_task = false;          // else the task follows from the file's `architectures`
   bool has_problem = false;       // else the problem follows from `problem_type` and the number of labels
   int64_t num_labels = 0;         // 0: the file's, else 2

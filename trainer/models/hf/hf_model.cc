@@ -5,8 +5,10 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "base/file.h"
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
@@ -112,6 +114,15 @@ std::string ConfigFor(const std::string& text, const HfFamilyModel& made, const 
   return json.dump(2) + "\n";
 }
 
+// transformers has no class of a task of its own for embeddings: the body is the bare model.
+void AsEmbedding(HfFamilyModel& made, const EmbeddingOptions& options) {
+  made.model = MakeEmbeddingModel(made.model, options);
+  for (const char* causal : {"ForCausalLM", "LMHeadModel"}) {
+    if (absl::EndsWith(made.architecture, causal))
+      made.architecture = absl::StrCat(absl::StripSuffix(made.architecture, causal), "Model");
+  }
+}
+
 struct ReadModel {
   HfFamilyModel made;
   bool new_heads;
@@ -123,6 +134,7 @@ ReadModel MakeFrom(const std::string& text, const HfTaskOptions& task) {
   const FamilyRow& family = FamilyOf(*config);
   const std::vector<std::string> written = config->Strings("architectures");
   ReadModel read{family.make(*config, task), true};
+  if (task.loss.task == TextTask::kEmbedding) AsEmbedding(read.made, task.embedding);
   read.new_heads = std::find(written.begin(), written.end(), read.made.architecture) == written.end();
   auto* model = dynamic_cast<HuggingFaceModel*>(read.made.model.get());
   model->config_json = ConfigFor(text, read.made, task);

@@ -103,16 +103,20 @@ class ClassifyingBert final : public BertTask {
 class BareBert final : public BertTask {
  public:
   explicit BareBert(const BertOptions& options)
-      : BertTask(options, 0), encoder_(std::make_shared<BertEncoder>(options, /*has_pooler=*/true)) {
+      : BertTask(options, 0),
+        pools_(options.loss.task == TextTask::kFeatures),
+        encoder_(std::make_shared<BertEncoder>(options, pools_)) {
     for (const auto& child : encoder_->named_children()) register_module(child.key(), child.value());
     InitialiseTextModel(*this, options.initializer_range);
   }
   Outputs forward(const Batch& batch) override {
     const at::Tensor hidden = encoder_->forward(batch);
+    if (!pools_) return hidden;
     return Outputs(Outputs::Named{{"outputs", hidden}, {"pooler_output", encoder_->Pool(hidden)}});
   }
 
  private:
+  bool pools_;
   std::shared_ptr<BertEncoder> encoder_;
 };
 
@@ -132,6 +136,7 @@ std::shared_ptr<TextHeadModel> MakeBert(const BertOptions& options) {
     case TextTask::kMaskedLm:
       return std::make_shared<MaskedLmBert>(options);
     case TextTask::kFeatures:
+    case TextTask::kEmbedding:
       return std::make_shared<BareBert>(options);
     default:
       return std::make_shared<ClassifyingBert>(options);

@@ -30,8 +30,10 @@ struct BertOptions {
 //   kSequenceClassification   logits [B, num_labels], of the first token
 //   kTokenClassification      logits [B, T, num_labels]
 //   kFeatures                 "outputs" [B, T, hidden_size] and, of BERT, "pooler_output" [B, hidden_size]
+//   kEmbedding                [B, T, hidden_size], for embedding_model.h
 // RoBERTa's positions count from pad_token_id + 1 and leave out tokens that are pad_token_id. Parameters have
-// BertForMaskedLM's names and so on; of kFeatures those of BertModel without a prefix. flops_per_sample is that of a
+// BertForMaskedLM's names and so on; of kFeatures those of BertModel without a prefix, of
+// kEmbedding the same without the pooler. flops_per_sample is that of a
 // full context. Throws c10::ValueError for what does not fit together.
 std::shared_ptr<TextHeadModel> MakeBert(const BertOptions& options);
 

@@ -36,7 +36,9 @@ void Append(std::vector<at::Tensor>& inputs, const std::vector<at::Tensor>& furt
 
 }  // namespace
 
-Outputs DecoderModel::forward(const Batch& batch) {
+Outputs DecoderModel::forward(const Batch& batch) { return LogitsOrLosses(Hidden(batch), batch); }
+
+at::Tensor DecoderModel::Hidden(const Batch& batch) {
   const at::Tensor& tokens = batch.inputs;
   TORCH_CHECK_VALUE(tokens.dim() == 2, "model: expected inputs [B, T], got ", tokens.sizes());
   TORCH_CHECK_VALUE(tokens.size(1) <= context(), "model: it takes ", context(), " tokens, but a sample has ",
@@ -53,7 +55,7 @@ Outputs DecoderModel::forward(const Batch& batch) {
     Append(inputs, further);
     x = blocks()[layer].Run(inputs);
   }
-  return LogitsOrLosses(LastNorm(x), batch);
+  return LastNorm(x);
 }
 
 std::unique_ptr<DecoderCache> DecoderModel::NewCache(int64_t rows, int64_t capacity) {

@@ -25,6 +25,8 @@ struct DecoderShape {
 class DecoderModel : public LanguageModel, public HuggingFaceModel {
  public:
   Outputs forward(const Batch& batch) override;
+  // Returns what the head gets, [B, T, width].
+  at::Tensor Hidden(const Batch& batch);
   std::unique_ptr<DecoderCache> NewCache(int64_t rows, int64_t capacity) override;
   at::Tensor NextLogits(const at::Tensor& tokens, absl::Span<const int64_t> lengths, DecoderCache* cache) override;
   int64_t vocabulary() const override { return vocab(); }

@@ -29,8 +29,8 @@ at::Tensor TextHeadModel::CrossEntropyOf(const at::Tensor& logits, const at::Ten
 
 Loss TextHeadModel::loss(const Outputs& outputs, const Batch& batch) {
   TORCH_CHECK_VALUE(loss_options_.task != TextTask::kFeatures,
-                    "model.task: features has no loss; choose masked_lm, sequence_classification or "
-                    "token_classification to train");
+                    "model.task: features has no loss; choose masked_lm, sequence_classification, "
+                    "token_classification or embedding to train");
   const at::Tensor& logits = outputs.tensor();
   const at::Tensor& targets = batch.targets;
   switch (loss_options_.problem) {

@@ -12,7 +12,7 @@
 
 namespace composer {
 
-enum class TextTask { kMaskedLm, kSequenceClassification, kTokenClassification, kFeatures };
+enum class TextTask { kMaskedLm, kSequenceClassification, kTokenClassification, kFeatures, kEmbedding };
 // Names are those of Hugging Face's `problem_type`.
 enum class ProblemType { kSingleLabel, kMultiLabel, kRegression };
 
@@ -36,7 +36,7 @@ struct TextLossOptions {
 //                  targets of logits' shape [B, classes]: SoftCrossEntropy, without weights and smoothing
 //   multi label    targets [B, classes], 0 or 1: the mean of binary_cross_entropy_with_logits
 //   regression     targets [B] or [B, classes]: the mean square
-// kFeatures has no loss of its own: loss throws c10::ValueError.
+// kFeatures and kEmbedding (embedding_model.h) have no loss of their own: loss throws c10::ValueError.
 class TextHeadModel : public Model, public HuggingFaceModel {
  public:
   Loss loss(const Outputs& outputs, const Batch& batch) override;

@@ -1,0 +1,66 @@
+"""torch_family.py MODEL BATCH SIZE BLOCKS STEPS: a plain PyTorch loop over a model of transformers or torchvision, one thread, fp32,
+fused AdamW; prints what benchmarks/family_step.cc prints.
+SPDX-License-Identifier: Apache-2.0
+"""
+import json
+import sys
+import time
+
+import torch
+
+CLASSES = 10
+
+
+def text_run(config, samples, size):
+    import transformers
+    kind = getattr(transformers, config["architectures"][0])
+    fields = {key: value for key, value in config.items() if key not in ("architectures", "model_type")}
+    model = kind(transformers.AutoConfig.for_model(config["model_type"], **fields))
+    if config["model_type"] == "vit":
+        inputs, targets = torch.randn(samples, 3, size, size), torch.randint(2, (samples,))
+    else:
+        ids = torch.randint(3, config["vocab_size"], (samples, size + 1))
+        labels = config["architectures"][0].endswith("ForSequenceClassification")
+        inputs, targets = ids[:, :-1].contiguous(), torch.randint(2, (samples,)) if labels else ids[:, 1:].contiguous()
+
+    def loss(x, y):
+        logits = model(x).logits
+        return torch.nn.functional.cross_entropy(logits.flatten(0, -2), y.flatten())
+
+    return model, inputs, targets, loss
+
+
+def picture_run(name, samples, size):
+    import torchvision
+    makers = {"efficientnet": torchvision.models.efficientnet_b0, "resnet18": torchvision.models.resnet18, "resnet50": torchvision.models.resnet50,
+              "deeplabv3": lambda num_classes: torchvision.models.segmentation.deeplabv3_resnet50(weights_backbone=None, num_classes=num_classes)}
+    model = makers[name](num_classes=CLASSES)
+    dense = name == "deeplabv3"
+    targets = torch.randint(CLASSES, (samples, size, size) if dense else (samples,))
+    return model, torch.randn(samples, 3, size, size), targets, lambda x, y: torch.nn.functional.cross_entropy(model(x)["out"] if dense else model(x), y)
+
+
+def main():
+    torch.set_num_threads(1)
+    torch.manual_seed(1)
+    name, (batch, size, blocks, steps) = sys.argv[1], map(int, sys.argv[2:6])
+    model, inputs, targets, loss = (text_run(json.loads(name), batch * 4, size) if name.startswith("{") else picture_run(name, batch * 4, size))
+    model.train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=1e-5, fused=True)
+    batches = list(zip(inputs.split(batch), targets.split(batch)))
+
+    def run(count):
+        start, cpu = time.perf_counter(), time.process_time()
+        for i in range(count):
+            x, y = batches[i % len(batches)]
+            optimizer.zero_grad()
+            loss(x, y).backward()
+            optimizer.step()
+        return 1e3 * (time.process_time() - cpu) / count, 1e3 * (time.perf_counter() - start) / count
+
+    run(2)
+    times = [run(steps) for _ in range(blocks)]
+    print(json.dumps({"cpu_ms_per_step": [t[0] for t in times], "ms_per_step": [t[1] for t in times]}))
+
+
+main()
