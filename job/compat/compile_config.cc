@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "job/job_compile.h"
+#include "job/compat/compile_config.h"
 
 #include "absl/strings/str_cat.h"
 
