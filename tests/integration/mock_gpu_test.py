@@ -150,6 +150,17 @@ class MockGpuTest(harness.JobTest):
         self.train("compared", 2, debug_collectives=True, **ON_GPU)
         self.assert_same_run("plain", "compared")
 
+    def test_what_the_driver_says_of_a_gpu_is_in_the_cause(self):
+        driver = MOCK.parent / "fake_nvml.so"
+        if not driver.exists():
+            self.skipTest("fake_nvml is not built")
+        os.link(driver, self.bin / "libnvidia-ml.so.1")
+        self.addCleanup((self.bin / "libnvidia-ml.so.1").unlink)
+        _, err = self.run_composer("-n", 2, "--max-restarts", 0,
+                                   self.write_job("xid", callbacks={"fail_at": {"rank": 1, "batch": 5, "how": "abort"}},
+                                                  **ON_GPU), code=134, env=dict(self.environment(), FAKE_XIDS=",79"))
+        self.assertIn("rank 1 was killed by SIGABRT (6): GPU 1 reported Xid 79 (the GPU has fallen off the bus)", err)
+
     def test_a_run_may_change_devices(self):
         unscheduled = {"schedulers": None}  # a schedule would follow the shorter duration
         self.train("whole", 1, **unscheduled)
