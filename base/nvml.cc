@@ -29,7 +29,14 @@ struct NvmlProcess {
   unsigned long long used_memory;  // NOLINT(runtime/int)
   unsigned int gpu_instance, compute_instance;
 };
+struct NvmlEvent {
+  Device device;
+  unsigned long long type, data;  // NOLINT(runtime/int)
+  unsigned int gpu_instance, compute_instance;
+};
 constexpr int kSuccess = 0, kNotSupported = 3, kInsufficientSize = 7;
+constexpr unsigned long long kXidEvent = 8;  // NOLINT(runtime/int)
+constexpr size_t kMostEvents = 1000;
 constexpr int kTemperatureOfGpu = 0;
 constexpr int kUncorrected = 1, kVolatile = 0;
 constexpr unsigned int kNameBytes = 96;
@@ -61,6 +68,12 @@ struct Nvml::Functions {
   int (*driver_version)(char*, unsigned int);
   int (*ecc_errors)(Device, int, int, unsigned long long*);  // NOLINT(runtime/int)
   int (*throttle_reasons)(Device, unsigned long long*);      // NOLINT(runtime/int)
+  int (*remapped_rows)(Device, unsigned int*, unsigned int*, unsigned int*, unsigned int*);
+  int (*event_set)(void**);
+  int (*free_events)(void*);
+  int (*register_events)(Device, unsigned long long, void*);  // NOLINT(runtime/int)
+  int (*wait_for_event)(void*, NvmlEvent*, unsigned int);
+  int (*index)(Device, unsigned int*);
 };
 
 namespace {
@@ -95,6 +108,12 @@ absl::StatusOr<std::unique_ptr<Nvml>> Nvml::Load(const std::string& library) {
   Find(handle, "nvmlSystemGetDriverVersion", f.driver_version);
   Find(handle, "nvmlDeviceGetTotalEccErrors", f.ecc_errors);
   Find(handle, "nvmlDeviceGetCurrentClocksThrottleReasons", f.throttle_reasons);
+  Find(handle, "nvmlDeviceGetRemappedRows", f.remapped_rows);
+  const bool has_events =
+      Find(handle, "nvmlEventSetCreate", f.event_set) && Find(handle, "nvmlEventSetFree", f.free_events) &&
+      Find(handle, "nvmlDeviceRegisterEvents", f.register_events) &&
+      Find(handle, "nvmlEventSetWait_v2", f.wait_for_event) && Find(handle, "nvmlDeviceGetIndex", f.index);
+  if (!has_events) f.event_set = nullptr;
   if (!complete) return absl::UnavailableError(absl::StrCat(library, " is older than driver 450"));
   auto nvml = std::unique_ptr<Nvml>(new Nvml(std::move(functions)));
   RETURN_IF_ERROR(nvml->Check(f.init(), "nvmlInit"));
@@ -103,7 +122,9 @@ absl::StatusOr<std::unique_ptr<Nvml>> Nvml::Load(const std::string& library) {
 }
 
 Nvml::Nvml(std::unique_ptr<Functions> functions) : functions_(std::move(functions)) {}
-Nvml::~Nvml() = default;
+Nvml::~Nvml() {
+  if (events_ != nullptr) functions_->free_events(events_);
+}
 
 absl::Status Nvml::Check(int code, absl::string_view call) const {
   if (code == kSuccess) return absl::OkStatus();
@@ -189,6 +210,44 @@ absl::StatusOr<uint64_t> Nvml::ThrottleReasons(int device) const {
   unsigned long long reasons = 0;  // NOLINT(runtime/int)
   RETURN_IF_ERROR(Check(functions_->throttle_reasons(handle, &reasons), "nvmlDeviceGetCurrentClocksThrottleReasons"));
   return static_cast<uint64_t>(reasons);
+}
+
+absl::StatusOr<Nvml::RemappedRows> Nvml::RowsOf(int device) const {
+  if (functions_->remapped_rows == nullptr) return absl::UnimplementedError("this driver does not tell of rows");
+  ASSIGN_OR_RETURN(Device handle, Handle(device));
+  unsigned int corrected = 0, uncorrected = 0, pending = 0, failed = 0;
+  RETURN_IF_ERROR(Check(functions_->remapped_rows(handle, &corrected, &uncorrected, &pending, &failed),
+                        "nvmlDeviceGetRemappedRows"));
+  return RemappedRows{pending != 0, failed != 0};
+}
+
+absl::Status Nvml::StartEvents() {
+  if (functions_->event_set == nullptr) return absl::UnimplementedError("this driver does not tell of events");
+  RETURN_IF_ERROR(Check(functions_->event_set(&events_), "nvmlEventSetCreate"));
+  ASSIGN_OR_RETURN(const int count, DeviceCount());
+  absl::Status first = absl::UnimplementedError("no GPU tells of events");
+  bool any = false;
+  for (int device = 0; device < count; ++device) {
+    const absl::StatusOr<void*> handle = Handle(device);
+    if (!handle.ok()) continue;
+    const absl::Status status =
+        Check(functions_->register_events(*handle, kXidEvent, events_), "nvmlDeviceRegisterEvents");
+    any = any || status.ok();
+    if (!status.ok()) first = status;
+  }
+  return any ? absl::OkStatus() : first;
+}
+
+std::vector<Nvml::XidEvent> Nvml::TakeXids() {
+  std::vector<XidEvent> xids;
+  NvmlEvent event{};
+  while (events_ != nullptr && xids.size() < kMostEvents &&
+         functions_->wait_for_event(events_, &event, /*milliseconds=*/0) == kSuccess) {
+    unsigned int index = 0;
+    if (event.type != kXidEvent || functions_->index(event.device, &index) != kSuccess) continue;
+    xids.push_back({static_cast<int>(index), static_cast<int>(event.data)});
+  }
+  return xids;
 }
 
 absl::StatusOr<std::vector<Nvml::Process>> Nvml::Processes(int device) const {

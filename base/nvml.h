@@ -40,6 +40,16 @@ class Nvml {
     int64_t memory_bytes = -1;  // -1: the driver does not report it
   };
 
+  struct XidEvent {
+    int device = 0;
+    int number = 0;  // launcher/process/xid.h says what it means
+  };
+  // Rows of the memory that were replaced because they had errors.
+  struct RemappedRows {
+    bool pending = false;  // one is replaced at the next reset of the GPU
+    bool failed = false;   // one could not be replaced
+  };
+
   // kNotFound when the library does not exist, kUnavailable when it cannot be used: no driver, no permission.
   static absl::StatusOr<std::unique_ptr<Nvml>> Load(const std::string& library = "libnvidia-ml.so.1");
   ~Nvml();
@@ -60,6 +70,11 @@ class Nvml {
   absl::StatusOr<int64_t> MemoryErrors(int device) const;
   // Returns why the clock is slowed down: a combination of the kThrottle… bits.
   absl::StatusOr<uint64_t> ThrottleReasons(int device) const;
+  absl::StatusOr<RemappedRows> RowsOf(int device) const;
+  // Listens to Xids of all devices from now on; an error when no device has them. Must be called once at most.
+  absl::Status StartEvents();
+  // Returns the Xids since the last call, at most 1,000; none before StartEvents. Does not wait.
+  std::vector<XidEvent> TakeXids();
   // Returns the processes that compute on the device; largest first.
   absl::StatusOr<std::vector<Process>> Processes(int device) const;
 
@@ -75,6 +90,7 @@ class Nvml {
   absl::Status Check(int code, absl::string_view call) const;
 
   std::unique_ptr<Functions> functions_;
+  void* events_ = nullptr;  // NVML's set
 };
 
 }  // namespace composer

@@ -75,6 +75,7 @@ constexpr ClassRow kClasses[] = {
     {"dist_timeout", ChangeClass::kHarmless},
     {"collectives", ChangeClass::kHarmless},
     {"debug_collectives", ChangeClass::kHarmless},
+    {"compile_config", ChangeClass::kHarmless},
 };
 
 std::string Cut(const std::string& value) {

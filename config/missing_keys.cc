@@ -57,7 +57,6 @@ constexpr MissingKey kMissingKeys[] = {
     {"precision_config", "`precision` is fp32, amp_bf16 or amp_fp16; fp8 is not among them"},
     {"python_log_level",
      "leave it out: there is no Python; `composer` and its workers log to stderr and to the run's logs/"},
-    {"compile_config", "leave it out: torch.compile needs Python; models are native already"},
     {"save_path_format", kCheckpointNames},
     {"save_name_format", kCheckpointNames},
     {"save_latest_format", kCheckpointNames},

@@ -14,6 +14,7 @@
 #include "config/job_identity.h"
 #include "config/plugin_files.h"
 #include "fault/dying_file_system.h"
+#include "job/compat/compile_config.h"
 #include "job/config_values.h"
 #include "job/data/icl_rows.h"
 #include "job/job_checkpoints.h"
@@ -161,6 +162,7 @@ void ReadTraining(ConfigMap root, bool trains, Job& job) {
   options.precision = ReadPrecision(root, job.gpu);
   options.keep_in_fp32.texts = root.StringList("keep_in_fp32", {});
   ReadCollectives(root, job);
+  ReadCompileConfig(root);
   options.fsdp = ReadParallelism(root, options.precision);
 }
 
@@ -286,6 +288,11 @@ void WarnOfWideGroups(const JobPlace& place, int tensor_parallel_degree) {
                << place.local_world_size << " ranks of a node: groups span nodes, and their collectives are slow";
 }
 
+void WarnOfCompileConfig(const ConfigNode& effective, const JobPlace& place) {
+  const std::string text = WhatReplacesCompile(effective);
+  if (place.rank == 0 && !text.empty()) LOG(WARNING) << text;
+}
+
 // Sets what checkpoints keep of the configuration, and how a kept configuration is judged when the run resumes.
 absl::Status AddResume(const Job& job, const JobPlace& place, TrainerOptions& options) {
   ASSIGN_OR_RETURN(const KeptConfig kept, KeepConfigOfRun(job.effective, job.run_folder, /*make_key=*/place.rank == 0));
@@ -360,6 +367,7 @@ absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& at) 
   SeedForConstruction(options.seed);
   options.make_model = job.model;
   WarnOfWideGroups(place, options.tensor_parallel_degree);
+  WarnOfCompileConfig(job.effective, place);
   for (const Job::Evaluation& evaluation : job.evaluations) options.evaluators.push_back(evaluation.options);
   options.visible_devices = place.visible_gpus;
   options.save.open_store = options.load.open_store = place.open_store;

@@ -40,7 +40,7 @@ LEVELS = {
     "data": ["order codec cache image text chat", "icl mds tables tokenizers/model tokenizers/normalize tokenizers/split", "tokenizers",
              "tokenizers/files", "tokenizers/train", "tools"],
     "checkpoint": ["exchange format", "folder", "load save", "tools"],
-    "job": ["plugin", "algorithms data loggers models plan", ""],
+    "job": ["plugin", "algorithms compat data loggers models plan", ""],
     "worker": ["cuda", ""],
     "trainer": [
         "step loss layers", "core", "init options tokenizers export", "collectives", "parallel/activations optim/matrix optim/schedule",

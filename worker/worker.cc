@@ -23,6 +23,7 @@
 #include "rendezvous/transport/grpc_settings.h"
 #include "storage/open_store.h"
 #include "trainer/collectives/c10d_communicator.h"
+#include "trainer/collectives/collective_watch.h"
 #include "trainer/collectives/host_group.h"
 #include "trainer/collectives/launcher_variables.h"
 #include "trainer/collectives/process_group.h"
@@ -43,6 +44,9 @@ namespace composer {
 namespace {
 
 constexpr std::chrono::seconds kLeaveLimit{30};  // how long rank 0 waits for the others when it serves their store
+constexpr std::chrono::seconds kAbortLimit{1};   // of NCCL's groups
+// NCCL's own time-out comes after the watch's, which knows more.
+constexpr std::chrono::seconds kWatchFirst{60};
 
 // What all parts of a worker share; lives until the process ends.
 struct WorkerContext {
@@ -53,6 +57,7 @@ struct WorkerContext {
   std::unique_ptr<AgentSupervision> supervision;
   CudaModule* cuda = nullptr;  // set with device: gpu
   at::Device device = at::kCPU;
+  std::shared_ptr<CollectiveWatch> watch;  // of NCCL's groups; set atomically, read by the agent's thread
   std::unique_ptr<Communicator> communicator;
   c10::intrusive_ptr<c10d::Store> tcp_store;  // set without Composer's launcher
   c10::intrusive_ptr<c10d::Store> store;
@@ -62,6 +67,10 @@ struct WorkerContext {
 
 absl::Status Attach(WorkerContext& context) {
   WorkerAgent::Options options;
+  options.leave = [&context](const std::string& why) {
+    const auto watch = std::atomic_load(&context.watch);
+    LeaveAtOnce(watch == nullptr ? why : absl::StrCat(why, watch->Abandon(why, kAbortLimit)));
+  };
   if (context.place.has_launcher()) {
     context.hub = grpc::CreateCustomChannel(context.place.hub_address, grpc::InsecureChannelCredentials(),
                                             ChannelSettings(Link::kLocal));
@@ -99,20 +108,50 @@ absl::Status UseGpu(WorkerContext& context, const Job& job) {
   });
 }
 
-std::unique_ptr<Communicator> ConnectNccl(const WorkerContext& context, const c10::intrusive_ptr<c10d::Store>& root,
+// Reports a collective that hangs, and ends the process: the training thread may wait for it without end.
+[[noreturn]] void EndStuck(WorkerContext& context, const absl::Status& status) {
+  absl::FPrintF(stderr, "error: %s\n", PrintableText(status.message()));
+  proto::ExitReport report;
+  report.set_rank(context.place.rank);
+  report.set_code(static_cast<int>(status.code()));
+  report.set_message(std::string(status.message()));
+  report.set_batch(context.supervision->batch());
+  report.set_samples(context.supervision->samples());
+  context.agent->Finish(std::move(report));
+  _exit(ExitCodeFor(status.code()));
+}
+
+std::shared_ptr<CollectiveWatch> WatchNccl(WorkerContext& context, const Job& job,
+                                           const c10::intrusive_ptr<c10d::Store>& root,
+                                           std::chrono::milliseconds timeout) {
+  CollectiveWatch::Options options;
+  options.device = context.device;
+  options.timeout = timeout;
+  options.check_calls = job.debug_collectives;
+  options.store = c10::make_intrusive<c10d::PrefixStore>("watch", root);
+  options.record_path =
+      JoinPath(job.run_folder, absl::StrFormat("logs/collectives-rank-%05d.json", context.place.rank));
+  options.backend_record = [cuda = context.cuda] { return cuda->FlightRecord(); };
+  options.on_stuck = [&context](const absl::Status& status) { EndStuck(context, status); };
+  return std::make_shared<CollectiveWatch>(std::move(options));
+}
+
+std::unique_ptr<Communicator> ConnectNccl(WorkerContext& context, const Job& job,
+                                          const c10::intrusive_ptr<c10d::Store>& root,
                                           std::chrono::milliseconds timeout) {
   const C10dCommunicator::GroupFactory connect = [=, cuda = context.cuda](const std::string& name, int rank, int size) {
     NcclOptions options;
     options.rank = rank;
     options.world_size = size;
-    options.timeout = timeout;
+    options.timeout = timeout + kWatchFirst;
     const auto store = c10::make_intrusive<c10d::PrefixStore>(absl::StrCat("nccl/", name), root);
     const auto group = cuda->CreateNcclGroup(store, options);
     NeverDestroy(group);
     return group;
   };
   const auto world = connect("world", context.place.rank, context.place.world_size);
-  return std::make_unique<C10dCommunicator>(world, context.device, connect);
+  std::atomic_store(&context.watch, WatchNccl(context, job, root, timeout));
+  return std::make_unique<C10dCommunicator>(world, context.device, connect, "", context.watch);
 }
 
 struct Stores {
@@ -150,7 +189,7 @@ absl::Status Connect(WorkerContext& context, const Job& job) {
     } else {
       stores.changing = stores.written_once = context.tcp_store = ConnectTcpStore(context.place, timeout);
     }
-    context.communicator = context.cuda != nullptr ? ConnectNccl(context, stores.changing, timeout)
+    context.communicator = context.cuda != nullptr ? ConnectNccl(context, job, stores.changing, timeout)
                                                    : ConnectHosts(context, job, stores, timeout);
     context.memory = OpenPeerMemory(context.place, context.hub,
                                     c10::make_intrusive<c10d::PrefixStore>("peer_memory", stores.written_once));

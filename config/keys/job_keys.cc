@@ -87,8 +87,9 @@ determinism | one of none, elastic | none | elastic: the same weights, bit for b
 virtual_shards | int 1..4096 | (8, or ranks times a power of two) | With determinism: elastic: parts of the global batch.
 dist_timeout | number 1.. | 300 | Seconds, of connecting and of each collective.
 collectives | one of auto, gloo, shared_memory | auto | Of CPU ranks.
-debug_collectives | bool | false | Over Gloo, ranks compare each collective before it begins.
+debug_collectives | bool | false | Over Gloo and NCCL, ranks compare each collective before it begins.
 device | one of cpu, gpu | cpu | What the model runs on.
+compile_config | map compile | - | Arguments of torch.compile; checked, without effect.
 allow_tf32 | bool | true | On a GPU, float32 products may round their factors to TF32.
 rule at most one of global_train_batch_size, device_train_batch_size
 rule at most one of parallelism_config, fsdp_config

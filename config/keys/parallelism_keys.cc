@@ -5,6 +5,14 @@
 namespace composer {
 
 const char kParallelismKeys[] = R"(
+[map compile] Arguments of torch.compile.
+disable | bool | false | Leave compile_config out.
+fullgraph | bool | false | There is no graph to break.
+dynamic | bool | - | Shapes may change at any step.
+backend | text | inductor | Of torch.
+mode | one of default, reduce-overhead, max-autotune, max-autotune-no-cudagraphs | - | Of torch.
+options | map | - | Of Inductor; not with mode.
+
 [map ddp] How gradients are summed over ranks.
 bucket_cap_mb | number 1e-6..1048576 | 25 | MiB of a bucket of gradients.
 first_bucket_cap_mb | number 1e-6..1048576 | 1 | MiB of the first one.

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <map>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -75,6 +77,11 @@ void CheckGpu(int index, const GpuFacts& gpu, Findings& out) {
     add(Health::kFail, absl::StrCat("has ", gpu.ecc_errors, " uncorrected memory errors"),
         "take the node out of service and reset the GPU; results may be wrong");
   }
+  if (gpu.row_failed) {
+    add(Health::kFail, "has a bad row of memory that could not be replaced", "take the node out of service");
+  } else if (gpu.row_pending) {
+    add(Health::kWarn, "replaces a bad row of memory at its next reset", "reset the GPU (nvidia-smi -r) between jobs");
+  }
   if ((gpu.throttle_reasons & (kThrottleHardware | kThrottleHardwareThermal | kThrottlePowerBrake)) != 0) {
     add(Health::kWarn, "is slowed down by its hardware", "check cooling and power (nvidia-smi -q -d PERFORMANCE)");
   } else if ((gpu.throttle_reasons & kThrottleSoftwareThermal) != 0 || gpu.temperature >= kHot) {
@@ -88,6 +95,20 @@ void CheckGpu(int index, const GpuFacts& gpu, Findings& out) {
   if (out.size() == before) add(Health::kOk, absl::StrCat("with ", GiB(gpu.memory_bytes)), "");
 }
 
+// A number of one GPU is told once, however often it came.
+void CheckXids(const std::vector<Xid>& xids, Findings& out) {
+  std::map<std::pair<std::string, int>, int> times;
+  for (const Xid& xid : xids) ++times[{xid.pci, xid.number}];
+  for (const auto& [xid, count] : times) {
+    const bool hardware = IsHardwareXid(xid.second);
+    out.push_back({hardware ? Health::kFail : Health::kWarn, "gpu",
+                   absl::StrCat("since this machine started, the GPU at ", xid.first, " reported ",
+                                DescribeXid(xid.second), count > 1 ? absl::StrCat(" ", count, " times") : ""),
+                   hardware ? "drain the node, reset the GPU, and test it (dcgmi diag -r 3)"
+                            : "an error of a program more often than of the GPU; look at that job's log"});
+  }
+}
+
 void CheckGpus(const DoctorFacts& f, Findings& out) {
   if (f.gpu_files == 0 && f.nvml.gpus.empty()) {
     out.push_back({Health::kOk, "gpu", "no GPU here: jobs run on CPUs", ""});
@@ -99,6 +120,7 @@ void CheckGpus(const DoctorFacts& f, Findings& out) {
   }
   if (!f.nvml.driver.empty()) out.push_back({Health::kOk, "gpu", absl::StrCat("driver ", f.nvml.driver), ""});
   for (size_t i = 0; i < f.nvml.gpus.size(); ++i) CheckGpu(static_cast<int>(i), f.nvml.gpus[i], out);
+  CheckXids(f.nvml.xids, out);
   if (f.visible_devices.has_value()) {
     const bool none = f.visible_devices->empty() || absl::StartsWith(*f.visible_devices, "-");
     out.push_back({none ? Health::kWarn : Health::kOk, "gpu",

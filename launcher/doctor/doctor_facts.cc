@@ -177,7 +177,7 @@ DoctorFacts GatherDoctorFacts(const Environment& environment, const std::string&
   GatherNetwork(environment, endpoint, facts);
   facts.gpu_files = VisibleGpus({});
   facts.visible_devices = environment.Get("CUDA_VISIBLE_DEVICES");
-  facts.nvml = ReadDriverFacts();
+  facts.nvml = ReadDriverFacts("libnvidia-ml.so.1", "/dev/kmsg");
   facts.nccl = NcclVersion();
   timex clock = {};
   facts.clock_synchronised = adjtimex(&clock) != TIME_ERROR;

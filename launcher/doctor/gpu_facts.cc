@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/doctor/gpu_facts.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
 #include <memory>
 #include <utility>
 
@@ -9,6 +14,8 @@
 
 namespace composer {
 namespace {
+
+constexpr size_t kMostXids = 100;  // the newest are kept
 
 GpuFacts ReadGpu(const Nvml& nvml, int device, std::string name) {
   GpuFacts gpu;
@@ -20,13 +27,34 @@ GpuFacts ReadGpu(const Nvml& nvml, int device, std::string name) {
   gpu.temperature = nvml.TemperatureCelsius(device).value_or(-1);
   gpu.ecc_errors = nvml.MemoryErrors(device).value_or(-1);
   gpu.throttle_reasons = nvml.ThrottleReasons(device).value_or(0);
+  const Nvml::RemappedRows rows = nvml.RowsOf(device).value_or(Nvml::RemappedRows{});
+  gpu.row_pending = rows.pending;
+  gpu.row_failed = rows.failed;
   return gpu;
+}
+
+std::vector<Xid> ReadXids(const std::string& kernel_log) {
+  std::vector<Xid> xids;
+  const int fd = kernel_log.empty() ? -1 : open(kernel_log.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return xids;
+  std::array<char, 8192> record;  // each read returns one record
+  while (true) {
+    const ssize_t size = read(fd, record.data(), record.size());
+    // EPIPE means that records were lost; the next read goes on.
+    if (size < 0 && (errno == EPIPE || errno == EINTR)) continue;
+    if (size <= 0) break;
+    if (auto xid = ParseXidRecord({record.data(), static_cast<size_t>(size)})) xids.push_back(*std::move(xid));
+    if (xids.size() > kMostXids) xids.erase(xids.begin());
+  }
+  close(fd);
+  return xids;
 }
 
 }  // namespace
 
-DriverFacts ReadDriverFacts(const std::string& library) {
+DriverFacts ReadDriverFacts(const std::string& library, const std::string& kernel_log) {
   DriverFacts facts;
+  facts.xids = ReadXids(kernel_log);
   const auto nvml = Nvml::Load(library);
   if (absl::IsNotFound(nvml.status())) {
     facts.error = absl::StrCat("cannot load ", library, ": the NVIDIA driver is not installed, or not visible in here");

@@ -86,6 +86,7 @@ absl::Status WorkerGroup::Start(const WorkerPlace& first, int attempt) {
   exits_.clear();
   told_at_ = absl::InfiniteFuture();
   oom_watch_.Begin();
+  gpu_watch_.Begin();
   const bool keep_logs = !plan_.run_folder.empty();
   if (keep_logs) RETURN_IF_ERROR(MakeDirs(DirName(LogPath(plan_.run_folder, attempt, 0))));
   for (int local_rank = 0; local_rank < first.local_world_size; ++local_rank) {
@@ -196,7 +197,15 @@ std::string WorkerGroup::KilledBy(const Worker& worker, ExitStatus status) {
   KillEvidence evidence = oom_watch_.Look(worker.pid, pids);
   evidence.status = status;
   evidence.resident_bytes = worker.resident_bytes;
-  return JudgeKill(evidence).reason;
+  std::string reason = JudgeKill(evidence).reason;
+  const bool by_choice = status.code == exit_code::kUserError || status.code == exit_code::kPreempted;
+  const std::string gpu = by_choice ? "" : GpuOf(worker);
+  return reason.empty() || gpu.empty() ? absl::StrCat(reason, gpu) : absl::StrCat(reason, "; ", gpu);
+}
+
+// Ranks have GPUs in the order of local ranks; a program that chooses otherwise gets another GPU's news.
+std::string WorkerGroup::GpuOf(const Worker& worker) {
+  return gpu_watch_.Look(worker.place.local_rank, plan_.environment.GetOr("CUDA_VISIBLE_DEVICES", ""));
 }
 
 void WorkerGroup::OnReport(int rank, const proto::WorkerMessage& message) {

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "base/env.h"
 #include "contract/progress_page.h"
+#include "launcher/process/gpu_watch.h"
 #include "launcher/process/oom_watch.h"
 #include "launcher/process/spawner.h"
 #include "launcher/workers/hang_detector.h"
@@ -114,6 +115,7 @@ class WorkerGroup {
   void ObserveStartup(Worker& worker, const ProgressSnapshot& page, absl::Time now, absl::Duration interval);
   void SignalOne(Worker& worker, int signal);
   std::string KilledBy(const Worker& worker, ExitStatus status);
+  std::string GpuOf(const Worker& worker);
 
   const WorkerPlan plan_;
   Spawner& spawner_;
@@ -122,6 +124,7 @@ class WorkerGroup {
   std::vector<WorkerExit> exits_;
   int first_rank_ = 0;
   OomWatch oom_watch_{OomWatch::Places{}};
+  GpuWatch gpu_watch_;
   absl::Time told_at_ = absl::InfiniteFuture();
 };
 

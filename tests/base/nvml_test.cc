@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 namespace composer {
 namespace {
@@ -41,6 +42,20 @@ TEST_F(NvmlTest, ProcessesAreSortedHoweverMany) {
   EXPECT_EQ((*many)[0].memory_bytes, 40'000'000'000);
 }
 
+TEST_F(NvmlTest, TellsOfXidsAndReplacedRows) {
+  EXPECT_TRUE(nvml_->TakeXids().empty()) << "nobody listens";
+  ASSERT_TRUE(nvml_->StartEvents().ok());
+  setenv("FAKE_XIDS", "31,79", 1);
+  const auto xids = nvml_->TakeXids();
+  ASSERT_EQ(xids.size(), 2u);
+  EXPECT_EQ(xids[0].device, 1);
+  EXPECT_EQ(xids[0].number, 31);
+  EXPECT_EQ(xids[1].number, 79);
+  EXPECT_TRUE(nvml_->TakeXids().empty());
+  EXPECT_FALSE(nvml_->RowsOf(0)->failed);
+  EXPECT_TRUE(nvml_->RowsOf(1)->failed && nvml_->RowsOf(1)->pending);
+}
+
 TEST_F(NvmlTest, FindsCudasDevice) {
   EXPECT_EQ(nvml_->IndexOf(1, "").value(), 1);
   EXPECT_EQ(nvml_->IndexOf(0, "1").value(), 1);
@@ -61,6 +76,9 @@ TEST(NvmlLoadTest, AnOldDriverDoesNotTellAll) {
   const auto nvml = Nvml::Load(LOST_GPU_NVML);
   ASSERT_TRUE(nvml.ok()) << nvml.status();
   EXPECT_EQ((*nvml)->ThrottleReasons(0).status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ((*nvml)->StartEvents().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_TRUE((*nvml)->TakeXids().empty());
+  EXPECT_EQ((*nvml)->RowsOf(0).status().code(), absl::StatusCode::kUnimplemented);
   EXPECT_EQ((*nvml)->DeviceCount().value(), 3);
   EXPECT_FALSE((*nvml)->Name(2).ok()) << "it has fallen off the bus";
 }

@@ -56,7 +56,7 @@ TEST(Convert, ATrainersArgumentsRun) {
                            "    sharding_strategy: SHARD_GRAD_OP\n", "      clipping_threshold: 1\n"})
     EXPECT_THAT(mnist.yaml, HasSubstr(line));
   EXPECT_THAT(mnist.yaml, Not(HasSubstr("deepspeed")));
-  for (const char* key : {"python_log_level: ", "compile_config: ", "load_progress_bar: ", "loggers.InMemoryLogger: "})
+  for (const char* key : {"python_log_level: ", "load_progress_bar: ", "loggers.InMemoryLogger: "})
     EXPECT_THAT(mnist.left_out, Contains(StartsWith(key)));
 }
 

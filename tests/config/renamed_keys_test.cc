@@ -28,7 +28,6 @@ TEST(RenamedKeysTest, OldAndForeignNamesHaveOurs) {
 TEST(RenamedKeysTest, WhatIsNotHereSaysWhy) {
   const std::pair<const char*, const char*> cases[] = {
       {"spin_dataloaders", "leave it out: which samples a batch has is a function of seed and position"},
-      {"compile_config", "torch.compile needs Python"},
       {"python_log_level", "there is no Python"},
       {"find_unused_parameters", "`ddp_config`"},
       {"save_name_format", "below `save_folder`"},

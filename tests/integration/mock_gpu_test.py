@@ -5,11 +5,14 @@ run here is also a check of the worker's streams.
 SPDX-License-Identifier: Apache-2.0
 """
 import gzip
+import json
 import os
 import pathlib
 import shutil
+import signal
 import struct
 import tempfile
+import time
 import unittest
 
 import harness
@@ -115,6 +118,48 @@ class MockGpuTest(harness.JobTest):
         self.train("killed", 2, callbacks={"fail_at": {"rank": 1, "batch": 23}}, **ON_GPU)
         self.assertEqual(self.summary("killed")["restarts"], 1)
         self.assert_same_state(self.newest_checkpoint("calm"), self.newest_checkpoint("killed"))
+
+    def test_peers_of_a_killed_rank_leave_out_of_a_collective_and_record_it(self):
+        process = self.start("-n", 2, "--max-restarts", 0, self.write_job("killed", max_duration="100000ba",
+                                                                          save_interval=0, **ON_GPU))
+        self.wait_for_batch("killed", 5)
+        pids = self.workers("killed")
+        os.kill(pids[1], signal.SIGKILL)
+        begin = time.monotonic()
+        self.wait_for(lambda: not self.workers("killed"), "the other rank leaves")
+        print(f"the other rank left {1000 * (time.monotonic() - begin):.0f} ms after the kill")
+        _, err = process.communicate(timeout=60)
+        self.assertIn("rank 1 was killed by SIGKILL", err)
+        path = self.run_folder("killed") / "logs/collectives-rank-00000.json"
+        log = (self.run_folder("killed") / "logs/gen-001/rank-00000.log").read_text()
+        self.assertIn(f"; flight record: {path}", log)
+        record = json.loads(path.read_text())
+        self.assertIn("the generation is over", record["why"])
+        self.assertEqual(record["groups"][0]["name"], "world")
+        self.assertIn("all-reduce number", record["groups"][0]["calls"][-1]["call"])
+
+    def test_a_rank_that_hangs_is_named_with_the_record(self):
+        hangs = {"fail_at": {"rank": 1, "batch": 5, "how": "hang"}}
+        _, err = self.run_composer("-n", 2, "--max-restarts", 0,
+                                   self.write_job("hangs", callbacks=hangs, dist_timeout=2, **ON_GPU), code=69)
+        self.assertIn("did not end in 2 s (dist_timeout): rank 1 has not come to it, its last one is", err)
+        self.assertIn(f"; flight record: {self.run_folder('hangs')}/logs/collectives-rank-00000.json", err)
+
+    def test_calls_are_compared_on_request(self):
+        self.train("plain", 2, **ON_GPU)
+        self.train("compared", 2, debug_collectives=True, **ON_GPU)
+        self.assert_same_run("plain", "compared")
+
+    def test_what_the_driver_says_of_a_gpu_is_in_the_cause(self):
+        driver = MOCK.parent / "fake_nvml.so"
+        if not driver.exists():
+            self.skipTest("fake_nvml is not built")
+        os.link(driver, self.bin / "libnvidia-ml.so.1")
+        self.addCleanup((self.bin / "libnvidia-ml.so.1").unlink)
+        _, err = self.run_composer("-n", 2, "--max-restarts", 0,
+                                   self.write_job("xid", callbacks={"fail_at": {"rank": 1, "batch": 5, "how": "abort"}},
+                                                  **ON_GPU), code=134, env=dict(self.environment(), FAKE_XIDS=",79"))
+        self.assertIn("rank 1 was killed by SIGABRT (6): GPU 1 reported Xid 79 (the GPU has fallen off the bus)", err)
 
     def test_a_run_may_change_devices(self):
         unscheduled = {"schedulers": None}  # a schedule would follow the shorter duration

@@ -1,9 +1,11 @@
-// A fake driver library for tests: two GPUs, of which the second is hot, shared, has memory errors and does not measure
-// its power. With LOST_GPU there is a third one that has fallen off the bus, and the driver is too old to report
-// slow-downs.
+// A fake driver library for tests: two GPUs, of which the second is hot, shared, has memory errors and does not
+// measure its power. The second has replaced a row of memory in vain, and reports the Xids of the variable
+// FAKE_XIDS: "31,79" at once, ",79" when it is asked for the second time. With LOST_GPU there is a third one that
+// has fallen off the bus, and the driver is too old to report slow-downs.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 extern "C" {
@@ -17,6 +19,36 @@ int nvmlDeviceGetCount_v2(unsigned int* count) { return *count = 3, 0; }
 #else
 int nvmlDeviceGetCount_v2(unsigned int* count) { return *count = 2, 0; }
 int nvmlDeviceGetCurrentClocksThrottleReasons(void*, unsigned long long* reasons) { return *reasons = 0x40, 0; }
+struct Event {
+  void* device;
+  unsigned long long type, data;
+  unsigned int gpu_instance, compute_instance;
+};
+int nvmlEventSetCreate(void** set) { return *set = new void*, 0; }
+int nvmlEventSetFree(void* set) { return delete static_cast<void**>(set), 0; }
+int nvmlDeviceRegisterEvents(void* device, unsigned long long types, void* set) {
+  *static_cast<void**>(set) = device;
+  return types == 8 ? 0 : 2;
+}
+int nvmlEventSetWait_v2(void* set, Event* event, unsigned int milliseconds) {
+  const char* xids = getenv("FAKE_XIDS");
+  if (xids == nullptr || *xids == 0 || milliseconds != 0) return 10;
+  char* end = nullptr;
+  *event = {*static_cast<void**>(set), 8, strtoull(xids, &end, 10), 0, 0};
+  const bool none = end == xids;
+  char rest[64] = "";
+  snprintf(rest, sizeof(rest), "%s", *end == ',' ? end + 1 : end);
+  setenv("FAKE_XIDS", rest, 1);
+  return none ? 10 : 0;
+}
+int nvmlDeviceGetIndex(void* device, unsigned int* index) {
+  return *index = static_cast<unsigned>(reinterpret_cast<uintptr_t>(device)) - 1, 0;
+}
+int nvmlDeviceGetRemappedRows(void* device, unsigned int* corrected, unsigned int* uncorrected, unsigned int* pending,
+                              unsigned int* failed) {
+  *corrected = *uncorrected = *pending = *failed = reinterpret_cast<uintptr_t>(device) == 2 ? 1 : 0;
+  return 0;
+}
 #endif
 int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void** device) {
   if (index >= 2) return 2;

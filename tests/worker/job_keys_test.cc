@@ -16,6 +16,7 @@
 #include "config/scalar.h"
 #include "config/schema.h"
 #include "config/yaml.h"
+#include "job/compat/compile_config.h"
 #include "job/job.h"
 #include "job/job_metrics.h"
 #include "job/job_tokenizer.h"
@@ -108,6 +109,7 @@ Case CaseOf(const KeySection& section) {
       {"eval_loader", {"eval_dataloader", job("", "", "eval_dataloader: @")}},
       {"param_group", {"optimizers.param_groups", job("", "", "optimizers: {name: sgd, param_groups: @}")}},
       {"muon_adamw", {"optimizers.adamw", job("", "", "optimizers: {name: muon, adamw: @}")}},
+      {"compile", {"compile_config", job("", "", "compile_config: @")}},
       {"ddp", {"ddp_config", job("", "", "ddp_config: @")}},
       {"parallelism", {"parallelism_config", job("", "", "parallelism_config: @")}},
       {"fsdp", {"parallelism_config.fsdp", job("", "", "parallelism_config: {fsdp: @}")}},
@@ -277,6 +279,39 @@ TEST(JobKeys, WhatBelongsToOneDeviceIsRefusedOnTheOther) {
   EXPECT_EQ(status_of("allow_tf32: true\n"), "OK");
   EXPECT_THAT(status_of("profiler: {roofline: true}\ndevice: gpu\n"), testing::HasSubstr("needs device: cpu"));
   EXPECT_EQ(status_of("profiler: {roofline: true}\n"), "OK");
+}
+
+TEST(JobKeys, ArgumentsOfTorchCompileAreCheckedAndAnswered) {
+  const TempDir dir;
+  const auto job_of = [&](const std::string& map) {
+    const std::string yaml = absl::StrCat(kModel, kData, kRest, "compile_config: ", map, "\n");
+    EXPECT_TRUE(AtomicWriteFile(dir.Path("job.yaml"), yaml).ok());
+    JobSource source;
+    source.yaml_path = dir.Path("job.yaml");
+    return ReadJob(source, Environment());
+  };
+  const std::pair<const char*, const char*> said[] = {
+      {"", ""},
+      {"{disable: true, mode: reduce-overhead}", ""},
+      {"{}", "nothing is compiled"},
+      {"{dynamic: true, fullgraph: true, backend: eager}", "nothing is compiled"},
+      {"{mode: reduce-overhead}", "not captured as a CUDA graph"},
+      {"{options: {max_autotune: true, epilogue_fusion: false}}", "`options` are Inductor's"},
+  };
+  for (const auto& [map, text] : said) {
+    const absl::StatusOr<Job> job = job_of(map);
+    ASSERT_TRUE(job.ok()) << map << job.status();
+    const std::string answer = WhatReplacesCompile(job->effective);
+    EXPECT_THAT(answer, testing::HasSubstr(text)) << map;
+    EXPECT_EQ(answer.empty(), *text == 0) << map << answer;
+  }
+  const std::pair<const char*, const char*> refused[] = {
+      {"{mode: fast}", "compile_config.mode: `fast` is not one of"},
+      {"{fullgraf: true}", "compile_config.fullgraf: unknown key"},
+      {"{mode: default, options: {a: 1}}", "does not go with `mode`"},
+      {"default", "compile_config: expected a map"},
+  };
+  for (const auto& [map, text] : refused) EXPECT_THAT(job_of(map).status().message(), testing::HasSubstr(text)) << map;
 }
 
 }  // namespace

@@ -18,6 +18,9 @@ class RealCudaModule final : public CudaModule {
     nccl->timeout = options.timeout;
     return c10::make_intrusive<c10d::ProcessGroupNCCL>(std::move(store), options.rank, options.world_size, nccl);
   }
+  std::string FlightRecord() override {
+    return c10d::dump_nccl_trace_json(/*includeCollectives=*/true, /*onlyActive=*/false);
+  }
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <string>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
@@ -26,6 +27,8 @@ class CudaModule {
   // by the collective and never ends the process.
   virtual c10::intrusive_ptr<c10d::Backend> CreateNcclGroup(c10::intrusive_ptr<c10d::Store> store,
                                                             const NcclOptions& options) = 0;
+  // Returns what NCCL's flight recorder knows of all groups, as JSON. Any thread.
+  virtual std::string FlightRecord() = 0;
 };
 
 }  // namespace composer

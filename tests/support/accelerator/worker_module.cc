@@ -33,6 +33,7 @@ class MockModule final : public CudaModule {
     return c10::make_intrusive<MockGroup>(ExchangeOfProcesses(store, options.rank, options.world_size, options.timeout),
                                           options.rank, options.world_size);
   }
+  std::string FlightRecord() override { return R"({"entries": []})"; }
 };
 
 }  // namespace

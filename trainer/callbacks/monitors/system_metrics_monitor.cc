@@ -14,6 +14,9 @@
 namespace composer {
 namespace {
 
+constexpr uint64_t kThrottleAny =
+    kThrottleHardware | kThrottleSoftwareThermal | kThrottleHardwareThermal | kThrottlePowerBrake;
+
 struct GpuReading {
   int device = 0;
   double value = 0;
@@ -22,6 +25,7 @@ struct GpuReading {
 struct GpuMetric {
   const char* name;
   absl::StatusOr<double> (*read)(const Nvml& nvml, int device);
+  bool optional = false;  // many GPUs do not measure it, and nothing is said of that
 };
 constexpr GpuMetric kGpuMetrics[] = {
     {"gpu_percentage",
@@ -40,6 +44,18 @@ constexpr GpuMetric kGpuMetrics[] = {
        return degrees;
      }},
     {"gpu_power_usage_W", [](const Nvml& nvml, int device) { return nvml.PowerWatts(device); }},
+    {"gpu_memory_errors",
+     [](const Nvml& nvml, int device) -> absl::StatusOr<double> {
+       ASSIGN_OR_RETURN(const int64_t errors, nvml.MemoryErrors(device));
+       return static_cast<double>(errors);
+     },
+     /*optional=*/true},
+    {"gpu_slowed_down",
+     [](const Nvml& nvml, int device) -> absl::StatusOr<double> {
+       ASSIGN_OR_RETURN(const uint64_t reasons, nvml.ThrottleReasons(device));
+       return (reasons & kThrottleAny) != 0 ? 1 : 0;
+     },
+     /*optional=*/true},
 };
 
 void Log(Logger& logger, absl::string_view prefix,
@@ -122,6 +138,7 @@ absl::Status SystemMetricsMonitor::LogGpus(Logger& logger) const {
     for (int device = 0; device < count; ++device) {
       const absl::StatusOr<double> value = metric.read(*nvml_, device);
       if (value.ok()) readings.push_back({device, *value});
+      if (metric.optional && absl::IsUnimplemented(value.status())) continue;
       if (!value.ok() && failed.ok()) failed = Annotate(value.status(), metric.name);
     }
     if (readings.empty()) continue;

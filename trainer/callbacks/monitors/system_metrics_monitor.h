@@ -5,7 +5,8 @@
 //   cpu_memory_{total,available,percent,used,free,active,inactive,buffers,cached,shared,slab}          bytes, percent
 //   disk_memory_{total,used,free,percent}                 of the file system of the run folder (Composer: of /)
 //   network_{bytes,packets}_{sent,recv}, network_{err,drop}{in,out}                                    since boot
-//   {min,max}_{gpu_percentage,memory_percentage,gpu_temperature_C,gpu_power_usage_W}   over the machine's GPUs
+//   {min,max}_{gpu_percentage,memory_percentage,gpu_temperature_C,gpu_power_usage_W}   over the machine's GPUs; beyond
+//     Composer's: gpu_memory_errors (uncorrected since the driver was loaded), gpu_slowed_down (1: by heat or power)
 //   with log_all_data instead: gpu_percentage_rank_<i>, …, i = NVML's number of the GPU, which is the local rank
 //     where ranks have GPUs in order
 //

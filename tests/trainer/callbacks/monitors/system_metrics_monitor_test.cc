@@ -107,6 +107,9 @@ TEST_F(SystemMetricsMonitorTest, GpusByTheirLeastAndMost) {
   EXPECT_EQ(Last("max_memory_percentage"), 10);
   EXPECT_DOUBLE_EQ(Last("max_gpu_power_usage_W"), 350.5);  // the other GPU has none
   EXPECT_DOUBLE_EQ(Last("min_gpu_power_usage_W"), 350.5);
+  EXPECT_EQ(Last("min_gpu_memory_errors"), 0);
+  EXPECT_EQ(Last("max_gpu_memory_errors"), 5);
+  EXPECT_EQ(Last("max_gpu_slowed_down"), 1);
   EXPECT_TRUE(std::isnan(Last("gpu_percentage_rank_0")));
   clock_.Advance(absl::Seconds(5));
   Logged(monitor);
