@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "checkpoint/format/state_dict.h"
 #include "checkpoint/tools/weight_names.h"
 #include "storage/object_store.h"
 
@@ -23,6 +24,9 @@ struct ComposerExportOptions {
   std::optional<at::ScalarType> dtype;  // with weights_only: of floating-point tensors; others keep theirs
   bool overwrite = false;
 };
+
+// What files of torch's have no place for, for people.
+std::vector<std::string> NotesOfExport(const StateDict& state, bool weights_only);
 
 // Reads the checkpoint, checks every checksum, and writes the file at once or not at all. Everything is in memory.
 // Returns notes for people: what was left out. Returns kAlreadyExists when the file exists and `overwrite` is not set;

@@ -14,8 +14,8 @@
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/time.h"
-#include "checkpoint/tools/composer_pickle.h"
-#include "checkpoint/tools/torch_save.h"
+#include "checkpoint/torch_files/composer_pickle.h"
+#include "checkpoint/torch_files/torch_save.h"
 
 namespace composer {
 namespace {

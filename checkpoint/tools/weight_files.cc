@@ -14,10 +14,11 @@
 #include "base/status_macros.h"
 #include "checkpoint/format/dtype.h"
 #include "checkpoint/format/safetensors.h"
-#include "checkpoint/tools/torch_archive.h"
-#include "checkpoint/tools/torch_pickle.h"
-#include "checkpoint/tools/torch_save.h"
+#include "checkpoint/tools/dcp_files.h"
 #include "checkpoint/tools/weight_names.h"
+#include "checkpoint/torch_files/torch_archive.h"
+#include "checkpoint/torch_files/torch_pickle.h"
+#include "checkpoint/torch_files/torch_save.h"
 #include "storage/mapped_file.h"
 
 namespace composer {
@@ -102,9 +103,13 @@ absl::StatusOr<std::vector<std::string>> FilesOf(const std::string& source) {
 
 absl::StatusOr<ImportedWeights> ReadWeights(const std::string& source, absl::string_view key) try {
   const at::NoGradGuard no_grad;
-  ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOf(source));
   ImportedWeights weights;
-  for (const std::string& path : files) RETURN_IF_ERROR(ReadOne(path, key, &weights));
+  if (IsDcpFolder(source)) {
+    RETURN_IF_ERROR(ReadDcpFolder(source, key, &weights));
+  } else {
+    ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOf(source));
+    for (const std::string& path : files) RETURN_IF_ERROR(ReadOne(path, key, &weights));
+  }
   absl::flat_hash_set<absl::string_view> names;
   for (const auto& [name, tensor] : weights.tensors) {
     if (absl::StrContains(name, '\0'))

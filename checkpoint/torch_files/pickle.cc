@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "checkpoint/tools/pickle.h"
+#include "checkpoint/torch_files/pickle.h"
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "checkpoint/tools/pickle_machine.h"
+#include "checkpoint/torch_files/pickle_machine.h"
 
 namespace composer {
 
@@ -26,6 +26,12 @@ const PickleValue* Pickle::Find(const PickleValue& dict, absl::string_view key) 
     if (found.kind == Kind::kString && found.text == key) return &at(dict.items[i - 1]);
   }
   return nullptr;
+}
+
+const PickleValue* Pickle::StateOf(const PickleValue& value, absl::string_view name) const {
+  if (value.kind != Kind::kCall || value.items.size() != 3) return nullptr;
+  const PickleValue& type = at(value.items[0]);
+  return type.kind == Kind::kGlobal && type.text == name ? &at(value.items[2]) : nullptr;
 }
 
 std::string Pickle::Describe(const PickleValue& value) const {
