@@ -1,8 +1,8 @@
 // Objects in a folder of an SFTP server. An object is written beside its place under another name, synced, and renamed
 // (Put) or linked (PutIfAbsent) there; the server needs OpenSSH's extensions for these.
 //
-// One connection, one request of the store at a time; a lost connection is made anew at the next one, and a request that
-// it interrupted is sent again, except PutIfAbsent when it may have been carried out.
+// One connection, one request of the store at a time; a lost connection is made anew at the next one, and a request
+// that it interrupted is sent again, except PutIfAbsent when it may have been carried out.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -4,6 +4,7 @@ contents.
 
     /tmp/composer-peers/torch211/bin/python tools/make_weights_goldens.py     torch 2.11, safetensors 0.6.2
     … make_weights_goldens.py dcp                                             the folders of DCP alone
+    … make_weights_goldens.py packed                                          packed files alone (zstd, lz4)
     /tmp/composer-peers/mosaic/bin/python tools/make_weights_goldens.py       composer.pt: mosaicml 0.32.1, torch 2.7
 
 values.json lists the tensors of each file by name: dtype, shape, and every value as a number, row by row.
@@ -88,6 +89,21 @@ def torch_files():
     return values
 
 
+def packed_files():
+    """state_dict.pt as gzip, zstd, tarfile and lz4 pack it, as the Python Composer does; and 256 MiB of zeros."""
+    import subprocess
+    import tarfile
+    plain = FOLDER / "state_dict.pt"
+    for ending, command in {"gz": ["gzip", "-nc"], "zst": ["zstd", "-qc"], "lz4": ["lz4", "-c"]}.items():
+        with open(FOLDER / f"packed.pt.{ending}", "wb") as out:
+            subprocess.run([*command, plain], stdout=out, check=True)
+    for name, mode in {"packed.tar": "w", "packed.tgz": "w:gz"}.items():
+        with tarfile.open(FOLDER / name, mode) as archive:
+            archive.add(plain, "composer_states.pt")
+    with open(FOLDER / "bomb.pt.zst", "wb") as out:
+        subprocess.run(["zstd", "-q19c"], input=bytes(256 << 20), stdout=out, check=True)
+
+
 def dcp_state(mesh=None):
     """{"model", "optimizer", "steps"}; with a mesh the model's tensors are sharded over it, some unevenly."""
     from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
@@ -163,6 +179,9 @@ if __name__ == "__main__":
     is_composer = "mosaic" in sys.executable
     if "dcp" in sys.argv:
         made = dcp_folders()
+    elif "packed" in sys.argv:
+        packed_files()
+        made = {}
     else:
         made = composer_file() if is_composer else torch_files() | dcp_folders()
     values.update(made)

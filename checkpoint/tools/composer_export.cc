@@ -16,6 +16,7 @@
 #include "checkpoint/format/dtype.h"
 #include "checkpoint/load/reader.h"
 #include "checkpoint/tools/torch_optimizer.h"
+#include "checkpoint/torch_files/packed_file.h"
 #include "checkpoint/torch_files/pickle_writer.h"
 #include "checkpoint/torch_files/torch_writer.h"
 
@@ -166,8 +167,11 @@ absl::StatusOr<std::vector<std::string>> ExportForComposer(ObjectStore& from, co
   draft.pickle.EndDict();
   RETURN_IF_ERROR(MakeDirs(DirName(AbsolutePath(path))));
   const std::string pickle = std::move(draft.pickle).Finish();
-  RETURN_IF_ERROR(WriteWholeFile(
-      AbsolutePath(path), [&](int fd) { return AppendTorchArchive(fd, path, pickle, draft.storages).status(); }));
+  const auto write = [&](int fd) { return AppendTorchArchive(fd, path, pickle, draft.storages).status(); };
+  ASSIGN_OR_RETURN(const Packing packing, PackingOfName(path));
+  RETURN_IF_ERROR(WriteWholeFile(AbsolutePath(path), [&](int fd) {
+    return packing.IsNone() ? write(fd) : WritePacked(fd, path, packing, write);
+  }));
   return NotesOfExport(state, options.weights_only);
 } catch (const Json::exception& error) {
   return absl::DataLossError(absl::StrCat(from.Location(checkpoint), ": ", error.what()));

@@ -44,7 +44,8 @@ struct DcpEntry {
   }
 };
 
-absl::Status AddWeights(const StateDict& state, const ComposerExportOptions& options, std::vector<DcpEntry>& entries) {
+absl::Status AddWeightEntries(const StateDict& state, const ComposerExportOptions& options,
+                              std::vector<DcpEntry>& entries) {
   std::vector<std::string> before, after;
   for (const auto& [full, tensor] : state.tensors) {
     absl::string_view name = full;
@@ -58,8 +59,8 @@ absl::Status AddWeights(const StateDict& state, const ComposerExportOptions& opt
   return CheckRenamed(before, after, options.renames);
 }
 
-absl::Status AddOptimizer(const StateDict& state, const ComposerExportOptions& options,
-                          std::vector<DcpEntry>& entries) {
+absl::Status AddOptimizerEntries(const StateDict& state, const ComposerExportOptions& options,
+                                 std::vector<DcpEntry>& entries) {
   ASSIGN_OR_RETURN(const TorchOptimizer optimizer, ReadTorchOptimizer(state, options.renames));
   for (const TorchOptimizer::Parameter& parameter : optimizer.parameters) {
     for (const auto& [slot, tensor] : parameter.slots)
@@ -206,8 +207,8 @@ absl::StatusOr<std::vector<std::string>> ExportAsDcp(ObjectStore& from, const st
   if (!options.overwrite && PathExists(metadata)) return absl::AlreadyExistsError(absl::StrCat(metadata, " is there"));
   ASSIGN_OR_RETURN(const StateDict state, LoadNewStateDict(from, checkpoint));
   std::vector<DcpEntry> entries;
-  RETURN_IF_ERROR(AddWeights(state, options, entries));
-  if (!options.weights_only) RETURN_IF_ERROR(AddOptimizer(state, options, entries));
+  RETURN_IF_ERROR(AddWeightEntries(state, options, entries));
+  if (!options.weights_only) RETURN_IF_ERROR(AddOptimizerEntries(state, options, entries));
   RETURN_IF_ERROR(MakeDirs(AbsolutePath(folder)));
   RETURN_IF_ERROR(RemoveFile(metadata));  // what it named is replaced
   const std::string path = JoinPath(AbsolutePath(folder), kDcpFile);

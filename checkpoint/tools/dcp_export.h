@@ -15,8 +15,8 @@ namespace composer {
 
 // Reads the checkpoint, checks every checksum, and writes `folder`: one file of tensors, then `.metadata`, so that a
 // folder that was not finished is none that torch opens. Everything is in memory. Returns notes for people: what was
-// left out. Returns kAlreadyExists if the folder has a `.metadata` and `overwrite` is not set; kFailedPrecondition for an
-// optimizer that is not written (torch_optimizer.h).
+// left out. Returns kAlreadyExists if the folder has a `.metadata` and `overwrite` is not set; kFailedPrecondition for
+// an optimizer that is not written (torch_optimizer.h).
 absl::StatusOr<std::vector<std::string>> ExportAsDcp(ObjectStore& from, const std::string& checkpoint,
                                                      const std::string& folder, const ComposerExportOptions& options);
 

@@ -14,8 +14,8 @@ namespace composer {
 // Returns whether the folder has a `.metadata`.
 bool IsDcpFolder(const std::string& folder);
 
-// Appends the tensors below `key` ("a/b" is a state dict's ["a"]["b"]; "" is the place where a model's are taken to be),
-// each put together from its parts, with what was left out as a note. Returns kDataLoss if something is damaged or
+// Appends the tensors below `key` ("a/b" is a state dict's ["a"]["b"]; "" is the place where a model's are taken to
+// be), each put together from its parts, with what was left out as a note. Returns kDataLoss if something is damaged or
 // missing; kInvalidArgument for what is not read, and a key with no tensors.
 absl::Status ReadDcpFolder(const std::string& folder, absl::string_view key, ImportedWeights* weights);
 

@@ -11,6 +11,7 @@
 #include "checkpoint/tools/hf_export.h"
 #include "checkpoint/tools/lora_export.h"
 #include "checkpoint/tools/weight_export.h"
+#include "checkpoint/torch_files/packed_file.h"
 
 namespace composer {
 namespace {
@@ -29,7 +30,9 @@ OptionSetter IntoDType(std::optional<at::ScalarType>* target) {
       *target = known.type;
       return absl::OkStatus();
     }
-    return absl::InvalidArgumentError("must be fp32, fp16, bf16 or fp64");
+    return absl::InvalidArgumentError(
+        "must be fp32, fp16, bf16 or fp64; what runs quantized weights quantizes the exported ones (torchao, "
+        "bitsandbytes, llama.cpp)");
   };
 }
 
@@ -80,12 +83,17 @@ absl::StatusOr<int> ExportTool(const std::vector<std::string>& args, const ToolC
        .set = IntoBool(&weights_only)},
       {.name = "overwrite", .help = "replace files that are there", .set = IntoBool(&wanted.overwrite)}};
   ASSIGN_OR_RETURN(const std::vector<std::string> paths, ParseToolArguments(options, args, 2));
-  RETURN_IF_ERROR(CheckNotPacked(paths[1]));
+  ASSIGN_OR_RETURN(const Packing packing, PackingOfName(paths[1]));
+  const bool torch = IsTorchFileName(paths[1]);
+  if (!torch && !packing.IsNone()) {
+    return absl::InvalidArgumentError(absl::StrCat(paths[1], ": of packed files there are x.pt.gz, x.pt.zst, x.tar, ",
+                                                   "x.tar.gz, x.tgz and x.tar.zst"));
+  }
   if (hf && adapter) return absl::InvalidArgumentError("--hf merges what --adapter leaves apart: give one of them");
   ASSIGN_OR_RETURN(const CheckpointPlace place, FindOneCheckpoint(paths[0], context));
-  if (dcp && (hf || adapter || absl::EndsWith(paths[1], ".pt") || absl::EndsWith(paths[1], ".safetensors")))
+  if (dcp && (hf || adapter || torch || absl::EndsWith(paths[1], ".safetensors")))
     return absl::InvalidArgumentError("--dcp writes a folder of its own: no --hf, --adapter, x.pt or x.safetensors");
-  if (dcp || absl::EndsWith(paths[1], ".pt")) {
+  if (dcp || torch) {
     if (hf || adapter) return absl::InvalidArgumentError("--hf and --adapter write a folder, not a .pt file");
     const absl::StatusOr<int> code =
         ExportAsTorch(place, paths[1], dcp, {wanted.renames, weights_only, wanted.dtype, wanted.overwrite}, context);

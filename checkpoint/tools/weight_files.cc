@@ -16,6 +16,7 @@
 #include "checkpoint/format/safetensors.h"
 #include "checkpoint/tools/dcp_files.h"
 #include "checkpoint/tools/weight_names.h"
+#include "checkpoint/torch_files/packed_file.h"
 #include "checkpoint/torch_files/torch_archive.h"
 #include "checkpoint/torch_files/torch_pickle.h"
 #include "checkpoint/torch_files/torch_save.h"
@@ -64,7 +65,7 @@ absl::Status ReadTorchSave(const File& file, absl::string_view key, ImportedWeig
 }
 
 absl::Status ReadOne(const std::string& path, absl::string_view key, ImportedWeights* weights) {
-  ASSIGN_OR_RETURN(const File file, MappedFile::Open(path));
+  ASSIGN_OR_RETURN(const File file, OpenUnpacked(path));
   const bool is_torch = LooksLikeZip(file->bytes()) || LooksLikeLegacyTorch(file->bytes());
   return Annotate(is_torch ? ReadTorchSave(file, key, weights) : ReadSafetensors(file, weights), path);
 }

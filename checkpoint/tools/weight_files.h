@@ -5,7 +5,8 @@
 //   x.index.json                     a list of either, as Hugging Face splits large models
 //   a folder with `.metadata`        torch.distributed.checkpoint's, whatever the number of ranks that wrote it
 //   any other folder                 its index, its model.safetensors or pytorch_model.bin, or its only such file
-// The kind of a file follows from its first bytes, not from its name, except that of an index.
+// Any of these files may be packed (packed_file.h). The kind of a file follows from its first bytes, not from its name,
+// except that of an index.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,6 +1,6 @@
-// This reads `.metadata` of a folder that torch.distributed.checkpoint (DCP) wrote: which part of which tensor lies where
-// in which `.distcp` file. It is a pickle, which is read as data (pickle.h). No torch.
-// Source: torch 2.11, torch/distributed/checkpoint/metadata.py and filesystem.py. Fuzzed: tests/fuzz/dcp_metadata_fuzz.cc.
+// This reads `.metadata` of a folder that torch.distributed.checkpoint (DCP) wrote: which part of which tensor lies
+// where in which `.distcp` file. It is a pickle, which is read as data (pickle.h). No torch. Source: torch 2.11,
+// torch/distributed/checkpoint/metadata.py and filesystem.py. Fuzzed: tests/fuzz/dcp_metadata_fuzz.cc.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -24,8 +24,8 @@ struct DcpMetadata {
   std::string default_key;
 };
 
-// Returns kDataLoss if it is damaged or parts of a tensor are missing; kInvalidArgument, naming it, for what is not read
-// (compression by an extension, a dtype, a file in another folder).
+// Returns kDataLoss if it is damaged or parts of a tensor are missing; kInvalidArgument, naming it, for what is not
+// read (compression by an extension, a dtype, a file in another folder).
 absl::StatusOr<DcpMetadata> ReadDcpMetadata(absl::string_view pickle);
 
 }  // namespace composer

@@ -61,8 +61,8 @@ class Pickle {
   const PickleValue& at(int index) const { return values_[static_cast<size_t>(index)]; }
   // Returns the value of a text key; nullptr when `dict` is not a dict or has no such key.
   const PickleValue* Find(const PickleValue& dict, absl::string_view key) const;
-  // Returns the state of an object, `name` being the last part of its class; nullptr if it is none of that class, or has
-  // no state.
+  // Returns the state of an object, `name` being the last part of its class; nullptr if it is none of that class, or
+  // has no state.
   const PickleValue* StateOf(const PickleValue& value, absl::string_view name) const;
   // Returns text for messages: "torch.FloatStorage" for a class or a call of it, else "a list", "a number" …
   std::string Describe(const PickleValue& value) const;

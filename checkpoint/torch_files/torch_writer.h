@@ -21,7 +21,8 @@ namespace composer {
 absl::StatusOr<int64_t> AppendTorchArchive(int fd, const std::string& path, const std::string& pickle,
                                            const std::vector<at::Tensor>& storages);
 
-// Creates a file beside `path`, lets `write` fill it, syncs it and renames it to `path`. After an error nothing is left.
+// Creates a file beside `path`, lets `write` fill it, syncs it and renames it to `path`. After an error nothing is
+// left.
 absl::Status WriteWholeFile(const std::string& path, const std::function<absl::Status(int fd)>& write);
 
 }  // namespace composer
