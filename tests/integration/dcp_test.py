@@ -49,7 +49,8 @@ x, y = torch.from_numpy(numpy.load(rows + "/inputs.npy")), torch.from_numpy(nump
 layers = [torch.nn.Linear(6, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3)]
 names = json.loads(sys.argv[4])
 model = torch.nn.Module()
-for name, layer in zip(names, (layers[0], layers[2])): model.add_module(name, layer)
+model.layers = torch.nn.Module()
+for name, layer in zip(names, (layers[0], layers[2])): model.layers.add_module(name.removeprefix("layers."), layer)
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.5, weight_decay=0.3)
 weights, state = get_state_dict(model, optimizer)
 dcp.load({"model": weights, "optimizer": state}, checkpoint_id=folder)
@@ -94,6 +95,7 @@ class DcpTest(harness.JobTest):
         self.python(ROWS, self.folder)
         job = dict(model={"name": "mlp", "sizes": [6, 8, 3]}, global_train_batch_size=24,
                    optimizers={"name": "adamw", "lr": 0.02, "weight_decay": 1e-3}, save_interval="1dur",
+                   schedulers={"name": "constant"},
                    train_dataloader={"name": "tensors", "path": [str(self.folder / "inputs.npy"),
                                                                  str(self.folder / "targets.npy")]})
         self.run_composer(self.write_job("part", max_duration="10ba", **job))
