@@ -1,5 +1,4 @@
 // The store against OpenSSH's own sftp-server, which speaks on its standard streams as `ssh -s HOST sftp` does.
-// tests/integration/sftp_test.py runs it through a real sshd.
 // SPDX-License-Identifier: Apache-2.0
 #include "storage/sftp_store.h"
 
