@@ -6,6 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
@@ -15,6 +16,7 @@
 #include "storage/google_token.h"
 #include "storage/http_store.h"
 #include "storage/s3_store.h"
+#include "storage/sftp_store.h"
 #include "storage/volume_store.h"
 
 namespace composer {
@@ -191,12 +193,73 @@ absl::StatusOr<std::shared_ptr<ObjectStore>> OpenHttp(const std::string& text) {
   return Own<HttpStore>(std::move(options));
 }
 
+// Places of Composer's that are no stores here, with the way out.
+absl::Status RefusePlace(const std::string& place) {
+  constexpr std::pair<absl::string_view, absl::string_view> kRefused[] = {
+      {"wandb://", "`wandb artifact get NAME:VERSION` fetches an artifact into a folder, which load_path names"},
+      {"mlflow", "`mlflow artifacts download` fetches artifacts into a folder, which load_path names"},
+      {"runs:/", "`mlflow artifacts download` fetches artifacts into a folder, which load_path names"},
+      {"libcloud://", "s3://, gs://, oci:// and azure:// are stores themselves"},
+      {"hdfs://", "mount it, or name a store of a plugin"}};
+  for (const auto& [prefix, advice] : kRefused) {
+    if (absl::StartsWith(place, prefix))
+      return absl::InvalidArgumentError(absl::StrCat("`", place, "`: no store of this kind; ", advice));
+  }
+  return absl::OkStatus();
+}
+
+bool IsPlainName(absl::string_view text) {
+  return !text.empty() && text[0] != '-' && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return absl::ascii_isalnum(c) || c == '-' || c == '.' || c == '_';
+  });
+}
+
+// ssh itself finds keys, known hosts and whatever else its configuration says of the host.
+absl::StatusOr<std::shared_ptr<ObjectStore>> OpenSftp(const std::string& text, const Environment& env) {
+  absl::string_view url = text;
+  while (absl::ConsumeSuffix(&url, "/")) continue;
+  absl::string_view host = absl::StripPrefix(url, "sftp://");
+  const size_t slash = host.find('/');
+  absl::string_view folder = slash == host.npos ? "" : host.substr(slash + 1);
+  host = host.substr(0, slash);
+  absl::string_view user, port;
+  if (const size_t at = host.find('@'); at != host.npos) {
+    user = host.substr(0, at);
+    host.remove_prefix(at + 1);
+  }
+  if (const size_t colon = host.find(':'); colon != host.npos) {
+    port = host.substr(colon + 1);
+    host = host.substr(0, colon);
+  }
+  uint32_t number = 22;
+  SftpStore::Options options;
+  options.folder = absl::ConsumePrefix(&folder, "~/") ? std::string(folder) : absl::StrCat("/", folder);
+  if (!IsPlainName(host) || (!user.empty() && !IsPlainName(user)) || !CheckKey(folder).ok() ||
+      (!port.empty() && (!absl::SimpleAtoi(port, &number) || number == 0 || number > 65535)))
+    return absl::InvalidArgumentError(absl::StrCat("`", text, "`: expected sftp://[user@]host[:port]/folder"));
+  options.url = std::string(url);
+  options.environment = env;
+  options.command = {"ssh", "-x", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20", "-o", "ServerAliveInterval=15"};
+  const auto add = [&](const char* flag, std::string value) {
+    if (!value.empty()) options.command.insert(options.command.end(), {flag, std::move(value)});
+  };
+  add("-i", env.GetOr("COMPOSER_SFTP_KEY_FILE", ""));
+  const std::string known = env.GetOr("COMPOSER_SFTP_KNOWN_HOSTS_FILE", "");
+  add("-o", known.empty() ? "" : absl::StrCat("UserKnownHostsFile=", known));
+  add("-p", std::string(port));
+  add("-l", std::string(user));
+  options.command.insert(options.command.end(), {"-s", "--", std::string(host), "sftp"});
+  return std::make_shared<SftpStore>(std::move(options));
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<ObjectStore>> OpenStore(const std::string& place, const Environment& env) {
   if (!IsRemotePlace(place)) return OpenPlace(nullptr, place);
   if (absl::StartsWith(place, "dbfs:/")) return OpenVolume(place, env);
   if (absl::StartsWith(place, "https://") || absl::StartsWith(place, "http://")) return OpenHttp(place);
+  RETURN_IF_ERROR(RefusePlace(place));
+  if (absl::StartsWith(place, "sftp://")) return OpenSftp(place, env);
   ASSIGN_OR_RETURN(const Place parsed, ParsePlace(place));
   if (parsed.scheme == "s3") return OpenS3(parsed, env);
   if (parsed.scheme == "gs") return OpenGcs(parsed, env);
@@ -205,7 +268,7 @@ absl::StatusOr<std::shared_ptr<ObjectStore>> OpenStore(const std::string& place,
   return absl::InvalidArgumentError(
       absl::StrCat("`", place,
                    "`: unknown scheme; there are a path, file://, s3://, gs://, oci://, azure://, "
-                   "dbfs:/Volumes/ and, to read, https://"));
+                   "sftp://, dbfs:/Volumes/ and, to read, https://"));
 }
 
 }  // namespace composer

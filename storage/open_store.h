@@ -6,6 +6,8 @@
 //   azure://container/prefix AZURE_STORAGE_ACCOUNT (or AZURE_ACCOUNT_NAME), and AZURE_STORAGE_KEY (or
 //                            AZURE_ACCOUNT_ACCESS_KEY) or AZURE_STORAGE_SAS_TOKEN; AZURE_STORAGE_ENDPOINT_URL
 //   dbfs:/Volumes/catalog/schema/volume/folder   Databricks', with DATABRICKS_HOST and DATABRICKS_TOKEN
+//   sftp://[user@]host[:port]/folder             by the user's ssh, with COMPOSER_SFTP_KEY_FILE and
+//                            COMPOSER_SFTP_KNOWN_HOSTS_FILE if set; /~/folder is below the home there
 //   https://host/folder, http://host/folder      a web server, to read only
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

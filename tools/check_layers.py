@@ -39,7 +39,7 @@ LEVELS = {
     "tracking": ["", "sync"],
     "data": ["order codec cache image text chat", "icl mds tables tokenizers/model tokenizers/normalize tokenizers/split", "tokenizers",
              "tokenizers/files", "tokenizers/train", "tools"],
-    "checkpoint": ["exchange format", "folder", "load save", "tools"],
+    "checkpoint": ["exchange format", "folder torch_files", "load save", "tools"],
     "job": ["plugin", "algorithms compat data loggers models plan", ""],
     "worker": ["cuda", ""],
     "trainer": [

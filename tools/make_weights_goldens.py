@@ -3,6 +3,8 @@
 contents.
 
     /tmp/composer-peers/torch211/bin/python tools/make_weights_goldens.py     torch 2.11, safetensors 0.6.2
+    … make_weights_goldens.py dcp                                             the folders of DCP alone
+    … make_weights_goldens.py packed                                          packed files alone (zstd, lz4)
     /tmp/composer-peers/mosaic/bin/python tools/make_weights_goldens.py       composer.pt: mosaicml 0.32.1, torch 2.7
 
 values.json lists the tensors of each file by name: dtype, shape, and every value as a number, row by row.
@@ -87,6 +89,67 @@ def torch_files():
     return values
 
 
+def packed_files():
+    """state_dict.pt as gzip, zstd, tarfile and lz4 pack it, as the Python Composer does; and 256 MiB of zeros."""
+    import subprocess
+    import tarfile
+    plain = FOLDER / "state_dict.pt"
+    for ending, command in {"gz": ["gzip", "-nc"], "zst": ["zstd", "-qc"], "lz4": ["lz4", "-c"]}.items():
+        with open(FOLDER / f"packed.pt.{ending}", "wb") as out:
+            subprocess.run([*command, plain], stdout=out, check=True)
+    for name, mode in {"packed.tar": "w", "packed.tgz": "w:gz"}.items():
+        with tarfile.open(FOLDER / name, mode) as archive:
+            archive.add(plain, "composer_states.pt")
+    with open(FOLDER / "bomb.pt.zst", "wb") as out:
+        subprocess.run(["zstd", "-q19c"], input=bytes(256 << 20), stdout=out, check=True)
+
+
+def dcp_state(mesh=None):
+    """{"model", "optimizer", "steps"}; with a mesh the model's tensors are sharded over it, some unevenly."""
+    from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
+    torch.manual_seed(SEED)
+    model = {"fc.weight": torch.randn(5, 3), "fc.bias": torch.randn(5), "conv.weight": torch.randn(2, 4, 3),
+             "scale": torch.tensor(2.5), "one": torch.ones(1, 2), "half": torch.arange(6).reshape(2, 3).bfloat16(),
+             "counts": torch.arange(4)}
+    places = {"fc.weight": Shard(0), "fc.bias": Shard(0), "conv.weight": Shard(1), "one": Shard(0),
+              "half": Replicate()}
+    if mesh is not None:
+        model.update({name: distribute_tensor(model[name], mesh, [place]) for name, place in places.items()})
+    optimizer = {"state": {"fc.weight": {"exp_avg": torch.ones(5, 3)}}, "param_groups": [{"lr": 0.1}]}
+    return {"model": model, "optimizer": optimizer, "steps": 7}
+
+
+def save_dcp_on_ranks(rank, folder, world):
+    import torch.distributed as dist
+    import torch.distributed.checkpoint as dcp
+    from torch.distributed.device_mesh import init_device_mesh
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29653", RANK=str(rank), WORLD_SIZE=str(world))
+    dist.init_process_group("gloo")
+    dcp.save(dcp_state(init_device_mesh("cpu", (world,))), checkpoint_id=folder)
+    dist.destroy_process_group()
+
+
+def dcp_folders():
+    """What torch.distributed.checkpoint saves: of two ranks, of three with one file for each tensor, of one with the
+    names at the top, and what must be refused."""
+    import pickle
+    import shutil
+
+    import torch.distributed.checkpoint as dcp
+    for name in ("dcp", "dcp3", "dcp_top", "dcp_surprise"):
+        shutil.rmtree(FOLDER / name, ignore_errors=True)
+    torch.multiprocessing.spawn(save_dcp_on_ranks, (str(FOLDER / "dcp"), 2), 2)
+    torch.multiprocessing.spawn(save_dcp_on_ranks, (str(FOLDER / "dcp3"), 3), 3)
+    dcp.save({"model.fc.weight": torch.arange(6.0).reshape(2, 3), "head": torch.ones(2)},
+             storage_writer=dcp.FileSystemWriter(FOLDER / "dcp_top", single_file_per_rank=False))
+    (FOLDER / "dcp_surprise").mkdir()
+    with open(FOLDER / "dcp_surprise" / ".metadata", "wb") as out:
+        pickle.dump(Surprise(), out)
+    model = described(dcp_state()["model"])
+    return {"dcp": model, "dcp3": model, "dcp_top": described({"model.fc.weight": torch.arange(6.0).reshape(2, 3),
+                                                              "head": torch.ones(2)})}
+
+
 def composer_file():
     """Makes a checkpoint that the Python Composer's Trainer saved: algorithms, callbacks, a metric, two optimizers'
     worth of state."""
@@ -114,6 +177,13 @@ if __name__ == "__main__":
     values_file = FOLDER / "values.json"
     values = json.loads(values_file.read_text())["files"] if values_file.exists() else {}
     is_composer = "mosaic" in sys.executable
-    values.update(composer_file() if is_composer else torch_files())
+    if "dcp" in sys.argv:
+        made = dcp_folders()
+    elif "packed" in sys.argv:
+        packed_files()
+        made = {}
+    else:
+        made = composer_file() if is_composer else torch_files() | dcp_folders()
+    values.update(made)
     values_file.write_text(json.dumps({"made_by": "tools/make_weights_goldens.py", "seed": SEED,
                                        "torch": torch.__version__, "files": values}, indent=0) + "\n")

@@ -42,15 +42,6 @@ Option RenameOption(std::vector<RenameRule>* rules) {
       }};
 }
 
-absl::Status CheckNotPacked(const std::string& path) {
-  for (const absl::string_view ending : {".gz", ".bz2", ".xz", ".lz4", ".lzo", ".zst", ".tar", ".tgz"}) {
-    if (absl::EndsWith(path, ending))
-      return absl::InvalidArgumentError(absl::StrCat(
-          path, ": packed files are neither written nor read; name x.pt, and pack or unpack it (gzip, zstd, tar)"));
-  }
-  return absl::OkStatus();
-}
-
 std::string Counted(size_t count, absl::string_view what) {
   return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
 }

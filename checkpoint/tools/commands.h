@@ -45,9 +45,6 @@ absl::StatusOr<CheckpointPlace> FindCheckpointFolder(const std::string& path, co
 struct RenameRule;
 Option RenameOption(std::vector<RenameRule>* rules);
 
-// kInvalidArgument, with the way out, for x.pt.gz and the like, which Python's Composer packs by other programs.
-absl::Status CheckNotPacked(const std::string& path);
-
 // Returns "1 file", "2 files".
 std::string Counted(size_t count, absl::string_view what);
 

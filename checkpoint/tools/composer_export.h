@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "checkpoint/format/state_dict.h"
 #include "checkpoint/tools/weight_names.h"
 #include "storage/object_store.h"
 
@@ -24,7 +25,11 @@ struct ComposerExportOptions {
   bool overwrite = false;
 };
 
-// Reads the checkpoint, checks every checksum, and writes the file at once or not at all. Everything is in memory.
+// What files of torch's have no place for, for people.
+std::vector<std::string> NotesOfExport(const StateDict& state, bool weights_only);
+
+// Reads the checkpoint, checks every checksum, and writes the file at once or not at all, packed where its name says so
+// (packed_file.h). Everything is in memory.
 // Returns notes for people: what was left out. Returns kAlreadyExists when the file exists and `overwrite` is not set;
 // kFailedPrecondition for a checkpoint whose optimizer is none of those, or is not named in it, as by earlier versions.
 absl::StatusOr<std::vector<std::string>> ExportForComposer(ObjectStore& from, const std::string& checkpoint,

@@ -14,8 +14,9 @@
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "base/time.h"
-#include "checkpoint/tools/composer_pickle.h"
-#include "checkpoint/tools/torch_save.h"
+#include "checkpoint/torch_files/composer_pickle.h"
+#include "checkpoint/torch_files/packed_file.h"
+#include "checkpoint/torch_files/torch_save.h"
 
 namespace composer {
 namespace {
@@ -139,7 +140,7 @@ absl::StatusOr<std::optional<ComposerProgress>> ReadComposerProgress(
     const std::vector<RenameRule>& rules) try {
   const at::NoGradGuard no_grad;
   if (IsDirectory(path)) return std::nullopt;
-  ASSIGN_OR_RETURN(auto file, MappedFile::Open(path));
+  ASSIGN_OR_RETURN(auto file, OpenUnpacked(path));
   if (!LooksLikeZip(file->bytes())) return std::nullopt;
   ASSIGN_OR_RETURN(TorchSave save, TorchSave::Open(std::move(file)));
   const absl::StatusOr<std::optional<ComposerState>> saved = ReadComposerPickle(save.pickle());

@@ -7,9 +7,11 @@
 #include "checkpoint/format/dtype.h"
 #include "checkpoint/tools/commands.h"
 #include "checkpoint/tools/composer_export.h"
+#include "checkpoint/tools/dcp_export.h"
 #include "checkpoint/tools/hf_export.h"
 #include "checkpoint/tools/lora_export.h"
 #include "checkpoint/tools/weight_export.h"
+#include "checkpoint/torch_files/packed_file.h"
 
 namespace composer {
 namespace {
@@ -28,7 +30,9 @@ OptionSetter IntoDType(std::optional<at::ScalarType>* target) {
       *target = known.type;
       return absl::OkStatus();
     }
-    return absl::InvalidArgumentError("must be fp32, fp16, bf16 or fp64");
+    return absl::InvalidArgumentError(
+        "must be fp32, fp16, bf16 or fp64; what runs quantized weights quantizes the exported ones (torchao, "
+        "bitsandbytes, llama.cpp)");
   };
 }
 
@@ -39,15 +43,17 @@ OptionSetter IntoByteSize(int64_t* target) {
   };
 }
 
-absl::StatusOr<int> ExportAsTorch(const CheckpointPlace& place, const std::string& path,
+absl::StatusOr<int> ExportAsTorch(const CheckpointPlace& place, const std::string& path, bool dcp,
                                   const ComposerExportOptions& wanted, const ToolContext& context) {
-  if (IsRemotePlace(path))
+  if (IsRemotePlace(path)) {
     return absl::InvalidArgumentError(
-        absl::StrCat(path, ": a .pt file is written to a local path; copy it there then"));
+        absl::StrCat(path, dcp ? ": --dcp writes a local folder" : ": a .pt file is written to a local path",
+                     "; copy it there then"));
+  }
   if (wanted.dtype.has_value() && !wanted.weights_only)
     return absl::InvalidArgumentError("--dtype: a run goes on with the types it has; add --weights-only");
-  ASSIGN_OR_RETURN(const std::vector<std::string> notes,
-                   ExportForComposer(*place.store, place.checkpoint, path, wanted));
+  const auto write = dcp ? ExportAsDcp : ExportForComposer;
+  ASSIGN_OR_RETURN(const std::vector<std::string> notes, write(*place.store, place.checkpoint, path, wanted));
   for (const std::string& note : notes) context.err << "note: " << note << "\n";
   context.out << "exported  " << place.store->Location(place.checkpoint) << "\nwrote     " << path << "\n";
   return kToolDone;
@@ -57,7 +63,7 @@ absl::StatusOr<int> ExportAsTorch(const CheckpointPlace& place, const std::strin
 
 absl::StatusOr<int> ExportTool(const std::vector<std::string>& args, const ToolContext& context) {
   ExportOptions wanted;
-  bool hf = false, adapter = false, weights_only = false;
+  bool hf = false, adapter = false, weights_only = false, dcp = false;
   const std::vector<Option> options = {
       {.name = "dtype",
        .metavar = "TYPE",
@@ -71,20 +77,31 @@ absl::StatusOr<int> ExportTool(const std::vector<std::string>& args, const ToolC
       RenameOption(&wanted.renames),
       {.name = "hf", .help = "also config.json and tokenizer files, for transformers", .set = IntoBool(&hf)},
       {.name = "adapter", .help = "only what LoRA trained, for the package peft", .set = IntoBool(&adapter)},
-      {.name = "weights-only", .help = "of a file x.pt: without optimizer and time", .set = IntoBool(&weights_only)},
+      {.name = "dcp", .help = "a folder that torch.distributed.checkpoint loads", .set = IntoBool(&dcp)},
+      {.name = "weights-only",
+       .help = "of a file x.pt or with --dcp: without optimizer and time",
+       .set = IntoBool(&weights_only)},
       {.name = "overwrite", .help = "replace files that are there", .set = IntoBool(&wanted.overwrite)}};
   ASSIGN_OR_RETURN(const std::vector<std::string> paths, ParseToolArguments(options, args, 2));
-  RETURN_IF_ERROR(CheckNotPacked(paths[1]));
+  ASSIGN_OR_RETURN(const Packing packing, PackingOfName(paths[1]));
+  const bool torch = IsTorchFileName(paths[1]);
+  if (!torch && !packing.IsNone()) {
+    return absl::InvalidArgumentError(absl::StrCat(paths[1], ": of packed files there are x.pt.gz, x.pt.zst, x.tar, ",
+                                                   "x.tar.gz, x.tgz and x.tar.zst"));
+  }
   if (hf && adapter) return absl::InvalidArgumentError("--hf merges what --adapter leaves apart: give one of them");
   ASSIGN_OR_RETURN(const CheckpointPlace place, FindOneCheckpoint(paths[0], context));
-  if (absl::EndsWith(paths[1], ".pt")) {
+  if (dcp && (hf || adapter || torch || absl::EndsWith(paths[1], ".safetensors")))
+    return absl::InvalidArgumentError("--dcp writes a folder of its own: no --hf, --adapter, x.pt or x.safetensors");
+  if (dcp || torch) {
     if (hf || adapter) return absl::InvalidArgumentError("--hf and --adapter write a folder, not a .pt file");
     const absl::StatusOr<int> code =
-        ExportAsTorch(place, paths[1], {wanted.renames, weights_only, wanted.dtype, wanted.overwrite}, context);
+        ExportAsTorch(place, paths[1], dcp, {wanted.renames, weights_only, wanted.dtype, wanted.overwrite}, context);
     if (!absl::IsAlreadyExists(code.status())) return code;
     return absl::AlreadyExistsError(absl::StrCat(code.status().message(), "; --overwrite replaces it"));
   }
-  if (weights_only) return absl::InvalidArgumentError("--weights-only is for x.pt: safetensors hold weights only");
+  if (weights_only)
+    return absl::InvalidArgumentError("--weights-only is for x.pt and --dcp: safetensors hold weights only");
   std::string folder = paths[1];
   while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
   if (absl::EndsWith(folder, ".safetensors")) {

@@ -72,7 +72,6 @@ absl::StatusOr<int> ImportTool(const std::vector<std::string>& args, const ToolC
        .set = IntoBool(&weights_only)},
       {.name = "overwrite", .help = "replace a checkpoint of this step that is there", .set = IntoBool(&overwrite)}};
   ASSIGN_OR_RETURN(const std::vector<std::string> paths, ParseToolArguments(options, args, 2));
-  RETURN_IF_ERROR(CheckNotPacked(paths[0]));
   if (IsRemotePlace(paths[0]))
     return absl::InvalidArgumentError(
         absl::StrCat(paths[0], ": weights are imported from a local file; copy it here first"));

@@ -14,10 +14,12 @@
 #include "base/status_macros.h"
 #include "checkpoint/format/dtype.h"
 #include "checkpoint/format/safetensors.h"
-#include "checkpoint/tools/torch_archive.h"
-#include "checkpoint/tools/torch_pickle.h"
-#include "checkpoint/tools/torch_save.h"
+#include "checkpoint/tools/dcp_files.h"
 #include "checkpoint/tools/weight_names.h"
+#include "checkpoint/torch_files/packed_file.h"
+#include "checkpoint/torch_files/torch_archive.h"
+#include "checkpoint/torch_files/torch_pickle.h"
+#include "checkpoint/torch_files/torch_save.h"
 #include "storage/mapped_file.h"
 
 namespace composer {
@@ -63,7 +65,7 @@ absl::Status ReadTorchSave(const File& file, absl::string_view key, ImportedWeig
 }
 
 absl::Status ReadOne(const std::string& path, absl::string_view key, ImportedWeights* weights) {
-  ASSIGN_OR_RETURN(const File file, MappedFile::Open(path));
+  ASSIGN_OR_RETURN(const File file, OpenUnpacked(path));
   const bool is_torch = LooksLikeZip(file->bytes()) || LooksLikeLegacyTorch(file->bytes());
   return Annotate(is_torch ? ReadTorchSave(file, key, weights) : ReadSafetensors(file, weights), path);
 }
@@ -102,9 +104,13 @@ absl::StatusOr<std::vector<std::string>> FilesOf(const std::string& source) {
 
 absl::StatusOr<ImportedWeights> ReadWeights(const std::string& source, absl::string_view key) try {
   const at::NoGradGuard no_grad;
-  ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOf(source));
   ImportedWeights weights;
-  for (const std::string& path : files) RETURN_IF_ERROR(ReadOne(path, key, &weights));
+  if (IsDcpFolder(source)) {
+    RETURN_IF_ERROR(ReadDcpFolder(source, key, &weights));
+  } else {
+    ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOf(source));
+    for (const std::string& path : files) RETURN_IF_ERROR(ReadOne(path, key, &weights));
+  }
   absl::flat_hash_set<absl::string_view> names;
   for (const auto& [name, tensor] : weights.tensors) {
     if (absl::StrContains(name, '\0'))

@@ -3,8 +3,10 @@
 //   x.pt, x.bin, x.ckpt …            torch.save's, of torch 1.6 and later: a state dict, or a checkpoint of the Python
 //                                    Composer; read without executing anything (torch_pickle.h)
 //   x.index.json                     a list of either, as Hugging Face splits large models
-//   a folder                         its index, its model.safetensors or pytorch_model.bin, or its only such file
-// The kind of a file follows from its first bytes, not from its name, except that of an index.
+//   a folder with `.metadata`        torch.distributed.checkpoint's, whatever the number of ranks that wrote it
+//   any other folder                 its index, its model.safetensors or pytorch_model.bin, or its only such file
+// Any of these files may be packed (packed_file.h). The kind of a file follows from its first bytes, not from its name,
+// except that of an index.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

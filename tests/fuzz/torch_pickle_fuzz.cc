@@ -8,9 +8,9 @@
 
 #include "base/time.h"
 #include "checkpoint/format/safetensors.h"
-#include "checkpoint/tools/composer_pickle.h"
-#include "checkpoint/tools/pickle.h"
-#include "checkpoint/tools/torch_pickle.h"
+#include "checkpoint/torch_files/composer_pickle.h"
+#include "checkpoint/torch_files/pickle.h"
+#include "checkpoint/torch_files/torch_pickle.h"
 
 namespace {
 

@@ -73,7 +73,7 @@ TEST_P(WeightFile, HoldsWhatItsWriterPutIn) {
 }
 INSTANTIATE_TEST_SUITE_P(Goldens, WeightFile,
                          testing::Values("state_dict.pt", "protocol5.pt", "every_dtype.pt", "shared.pt", "nested.pt",
-                                         "composer.pt", "every_dtype.safetensors", "split"),
+                                         "composer.pt", "every_dtype.safetensors", "split", "dcp", "dcp3", "dcp_top"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::replace(name.begin(), name.end(), '.', '_');

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "checkpoint/tools/pickle_writer.h"
+#include "checkpoint/torch_files/pickle_writer.h"
 
 namespace composer {
 namespace {

@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
-#include "checkpoint/tools/pickle_writer.h"
+#include "checkpoint/torch_files/pickle_writer.h"
 #include "tests/support/run_python.h"
 #include "tests/support/temp_dir.h"
 #include "tests/trainer/callbacks/callback_fixture.h"

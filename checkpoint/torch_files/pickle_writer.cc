@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "checkpoint/tools/pickle_writer.h"
+#include "checkpoint/torch_files/pickle_writer.h"
 
 #include <algorithm>
 #include <bit>
@@ -52,15 +52,31 @@ void PickleWriter::Global(absl::string_view module, absl::string_view name) {
   absl::StrAppend(&out_, "c", module, "\n", name, "\n");
 }
 
+void PickleWriter::BeginObject(absl::string_view module, absl::string_view name) {
+  Global(module, name);
+  out_ += ")\x81";
+}
+
+void PickleWriter::BeginCall(absl::string_view module, absl::string_view name) {
+  Global(module, name);
+  out_ += '(';
+}
+
+void PickleWriter::Size(absl::Span<const int64_t> shape) {
+  BeginCall("torch", "Size");
+  BeginTuple();
+  for (const int64_t size : shape) Int(size);
+  EndTuple();
+  EndCall();
+}
+
 void PickleWriter::TimeSpan(absl::Duration value) {
   const int64_t micros = absl::ToInt64Microseconds(value);
-  Global("datetime", "timedelta");
-  BeginTuple();
+  BeginCall("datetime", "timedelta");
   Int(0);
   Int(micros / 1'000'000);
   Int(micros % 1'000'000);
-  EndTuple();
-  out_ += 'R';
+  EndCall();
 }
 
 absl::Status PickleWriter::Tensor(absl::string_view dtype, absl::Span<const int64_t> shape, int64_t storage) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "checkpoint/tools/pickle_machine.h"
+#include "checkpoint/torch_files/pickle_machine.h"
 
 #include <algorithm>
 #include <bit>
@@ -232,8 +232,14 @@ absl::Status PickleMachine::Call(int a) {
 }
 
 absl::Status PickleMachine::Build(int) {
-  RETURN_IF_ERROR(PopOne(0));
-  return stack_.size() > Floor() ? absl::OkStatus() : Fail("state for nothing");
+  int state;
+  RETURN_IF_ERROR(Pop(&state));
+  if (stack_.size() <= Floor()) return Fail("state for nothing");
+  PickleValue& object = Value(stack_.back());
+  if (object.kind != Kind::kCall) return absl::OkStatus();
+  object.items.resize(2);
+  object.items.push_back(state);
+  return absl::OkStatus();
 }
 
 absl::Status PickleMachine::Get(int a) {

@@ -12,7 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "checkpoint/tools/pickle.h"
+#include "checkpoint/torch_files/pickle.h"
 
 namespace composer {
 
@@ -39,5 +39,10 @@ absl::StatusOr<TorchWeights> ReadTorchPickle(absl::string_view pickle, absl::str
 
 // Reads one value of the pickle as a tensor; its name is left empty. Returns kInvalidArgument or kDataLoss as above.
 absl::StatusOr<TorchTensor> ReadTorchTensor(const Pickle& pickle, const PickleValue& value);
+
+// Returns safetensors' name of a dtype such as the global torch.float32; "" for any other value or dtype.
+std::string TorchDType(const PickleValue& global);
+// Returns torch's name of it, "float32"; "" if there is none.
+absl::string_view TorchDTypeName(absl::string_view dtype);
 
 }  // namespace composer

@@ -7,7 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "checkpoint/tools/pickle.h"
+#include "checkpoint/torch_files/pickle.h"
 
 namespace composer {
 

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "checkpoint/tools/torch_pickle.h"
+#include "checkpoint/torch_files/torch_pickle.h"
 
 namespace composer {
 

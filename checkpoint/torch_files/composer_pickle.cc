@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "checkpoint/tools/composer_pickle.h"
+#include "checkpoint/torch_files/composer_pickle.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/time.h"
-#include "checkpoint/tools/pickle.h"
+#include "checkpoint/torch_files/pickle.h"
 
 namespace composer {
 namespace {

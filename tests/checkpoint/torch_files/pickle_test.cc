@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "checkpoint/tools/pickle.h"
+#include "checkpoint/torch_files/pickle.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

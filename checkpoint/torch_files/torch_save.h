@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "checkpoint/tools/torch_archive.h"
-#include "checkpoint/tools/torch_pickle.h"
+#include "checkpoint/torch_files/torch_archive.h"
+#include "checkpoint/torch_files/torch_pickle.h"
 #include "storage/mapped_file.h"
 
 namespace composer {
@@ -21,6 +21,8 @@ class TorchSave {
  public:
   // Returns the errors of TorchArchive::Open; kInvalidArgument if the pickle is larger than 256 MiB.
   static absl::StatusOr<TorchSave> Open(std::shared_ptr<const MappedFile> file);
+  // The same for a file that lies within another: `bytes` are a part of it.
+  static absl::StatusOr<TorchSave> OpenPart(std::shared_ptr<const MappedFile> file, absl::string_view bytes);
 
   const std::string& pickle() const { return pickle_; }
   // Returns the tensor, on the CPU; tensors share storages as they were saved. Its storage is read, and its checksum
@@ -33,11 +35,12 @@ class TorchSave {
     at::Tensor bytes;
     int64_t claimed = 0;  // by tensors that lie in it
   };
-  TorchSave(std::shared_ptr<const MappedFile> file, TorchArchive archive, std::string pickle)
-      : file_(std::move(file)), archive_(std::move(archive)), pickle_(std::move(pickle)) {}
+  TorchSave(std::shared_ptr<const MappedFile> file, absl::string_view bytes, TorchArchive archive, std::string pickle)
+      : file_(std::move(file)), bytes_(bytes), archive_(std::move(archive)), pickle_(std::move(pickle)) {}
   absl::Status Fill(const std::string& name, Storage& storage);
 
   std::shared_ptr<const MappedFile> file_;
+  absl::string_view bytes_;
   TorchArchive archive_;
   std::string pickle_;
   std::map<std::string, Storage> storages_;

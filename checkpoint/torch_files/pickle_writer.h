@@ -31,6 +31,17 @@ class PickleWriter {
   void Entry(absl::string_view key, int64_t value) { String(key), Int(value); }
   void Entry(absl::string_view key, absl::string_view value) { String(key), String(value); }
 
+  // A class or function by its name.
+  void Global(absl::string_view module, absl::string_view name);
+  // An object of a class: its state, one value, is what is appended before EndObject.
+  void BeginObject(absl::string_view module, absl::string_view name);
+  void EndObject() { out_ += 'b'; }
+  // A call: its arguments are what is appended before EndCall.
+  void BeginCall(absl::string_view module, absl::string_view name);
+  void EndCall() { out_ += "tR"; }
+  // torch.Size
+  void Size(absl::Span<const int64_t> shape);
+
   // Appends datetime.timedelta, to the microsecond.
   void TimeSpan(absl::Duration value);
   // Appends a contiguous tensor that is the whole of the storage in the record `data/{storage}`. `dtype` is
@@ -41,8 +52,6 @@ class PickleWriter {
   std::string Finish() &&;
 
  private:
-  void Global(absl::string_view module, absl::string_view name);
-
   std::string out_ = "\x80\x02";
 };
 

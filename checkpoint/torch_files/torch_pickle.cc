@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "checkpoint/tools/torch_pickle.h"
+#include "checkpoint/torch_files/torch_pickle.h"
 
 #include <algorithm>
 #include <optional>
@@ -206,6 +206,15 @@ std::string DefaultKey(const Pickle& pickle) {
 }
 
 }  // namespace
+
+std::string TorchDType(const PickleValue& global) { return DTypeOf(kDTypes, global); }
+
+absl::string_view TorchDTypeName(absl::string_view dtype) {
+  for (const NamedDType& known : kDTypes) {
+    if (known.dtype == dtype) return known.torch.substr(sizeof("torch.") - 1);
+  }
+  return "";
+}
 
 absl::StatusOr<TorchTensor> ReadTorchTensor(const Pickle& pickle, const PickleValue& value) {
   return Reader(pickle).Tensor(value);

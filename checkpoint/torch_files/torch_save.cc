@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "checkpoint/tools/torch_save.h"
+#include "checkpoint/torch_files/torch_save.h"
 
 #include <torch/types.h>
 
@@ -17,19 +17,24 @@ constexpr int64_t kMaxSharing = 8;
 }  // namespace
 
 absl::StatusOr<TorchSave> TorchSave::Open(std::shared_ptr<const MappedFile> file) {
-  ASSIGN_OR_RETURN(TorchArchive archive, TorchArchive::Open(file->bytes()));
-  ASSIGN_OR_RETURN(const int64_t bytes, archive.Size("data.pkl"));
-  if (bytes > kMaxPickleBytes) return absl::InvalidArgumentError("its data.pkl is larger than 256 MiB");
-  std::string pickle(static_cast<size_t>(bytes), '\0');
+  const absl::string_view bytes = file->bytes();
+  return OpenPart(std::move(file), bytes);
+}
+
+absl::StatusOr<TorchSave> TorchSave::OpenPart(std::shared_ptr<const MappedFile> file, absl::string_view bytes) {
+  ASSIGN_OR_RETURN(TorchArchive archive, TorchArchive::Open(bytes));
+  ASSIGN_OR_RETURN(const int64_t size, archive.Size("data.pkl"));
+  if (size > kMaxPickleBytes) return absl::InvalidArgumentError("its data.pkl is larger than 256 MiB");
+  std::string pickle(static_cast<size_t>(size), '\0');
   RETURN_IF_ERROR(archive.Read("data.pkl", absl::MakeSpan(pickle)));
-  return TorchSave(std::move(file), std::move(archive), std::move(pickle));
+  return TorchSave(std::move(file), bytes, std::move(archive), std::move(pickle));
 }
 
 absl::Status TorchSave::Fill(const std::string& name, Storage& storage) {
   const std::string record = absl::StrCat("data/", name);
   ASSIGN_OR_RETURN(const int64_t bytes, archive_.Size(record));
   total_ += bytes;
-  if (total_ > static_cast<int64_t>(file_->bytes().size()))
+  if (total_ > static_cast<int64_t>(bytes_.size()))
     return absl::DataLossError("damaged archive: its records are larger than the file");
   storage.bytes = at::empty({bytes}, at::TensorOptions(at::kByte));
   return archive_.Read(record, {static_cast<char*>(storage.bytes.mutable_data_ptr()), static_cast<size_t>(bytes)});

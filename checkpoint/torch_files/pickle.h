@@ -4,7 +4,7 @@
 //
 // It reads protocols 2 to 5 without out-of-band buffers, extension codes and the text opcodes of protocol 0. Memory and
 // time are linear in the pickle (values are shared, never copied), with at most kMaxPickleValues values; nothing
-// recurses. Source: CPython's Lib/pickletools.py. No torch. Fuzzed: tests/fuzz/pickle_fuzz.cc.
+// recurses. Source: CPython's Lib/pickletools.py. No torch. Fuzzed: tests/fuzz/torch_pickle_fuzz.cc.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -32,7 +32,8 @@ struct PickleValue {
     kSet,        // items
     kDict,       // items: key, value, key, value …; of equal keys the last counts. OrderedDict() is a dict
     kGlobal,     // a class or function: `module` and `text`
-    kCall,       // items: the callee, and the tuple of its arguments. Items and state added later are dropped
+    kCall,       // items: the callee, the tuple of its arguments and, if set, the object's state. Items that were
+                 // added later are dropped
     kPersistent  // items: the id, in torch a tuple ("storage", type, key, location, elements)
   };
   Kind kind = Kind::kNone;
@@ -60,6 +61,9 @@ class Pickle {
   const PickleValue& at(int index) const { return values_[static_cast<size_t>(index)]; }
   // Returns the value of a text key; nullptr when `dict` is not a dict or has no such key.
   const PickleValue* Find(const PickleValue& dict, absl::string_view key) const;
+  // Returns the state of an object, `name` being the last part of its class; nullptr if it is none of that class, or
+  // has no state.
+  const PickleValue* StateOf(const PickleValue& value, absl::string_view name) const;
   // Returns text for messages: "torch.FloatStorage" for a class or a call of it, else "a list", "a number" …
   std::string Describe(const PickleValue& value) const;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "checkpoint/tools/torch_archive.h"
+#include "checkpoint/torch_files/torch_archive.h"
 
 #include <zip.h>
 
