@@ -28,7 +28,7 @@ class Spreader {
   // Appends the rest.
   void Finish(std::vector<uint32_t>& ids);
 
-  static constexpr int kBits = 12;
+  static constexpr int kBits = 14;
 
  private:
   struct Placed {
