@@ -25,6 +25,7 @@ KEPT = {
     "ExponentialSchedule": "recipes", "StepSchedule": "recipes", "MultiStepSchedule": "recipes",
     # For the algorithms and models that come next (issue 15, part 3).
     "SkipUpdate": "algorithms of users",
+    "deallocate": "std::vector",
     # What a test of the memory or of the traffic must count.
     "is_wrapped": "test", "pool_bytes": "test", "num_partials": "test", "num_reads": "test",
 }

@@ -115,7 +115,8 @@ class JpegFile {
     const bool cmyk = info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
     info.out_color_space = cmyk ? JCS_CMYK : header.channels == 3 || to_rgb ? JCS_RGB : JCS_GRAYSCALE;
     info.progress = &decoder_.progress;
-    Pixels image(header.height, header.width, cmyk ? 4 : info.out_color_space == JCS_RGB ? 3 : 1);
+    const int channels = cmyk ? 4 : info.out_color_space == JCS_RGB ? 3 : 1;
+    Pixels image = Pixels::Unset(header.height, header.width, channels);
     if (!ReadPixels(&decoder_, image.bytes.data(), static_cast<size_t>(image.view().stride()))) return Failure();
     return cmyk ? FromCmyk(image) : image;
   }

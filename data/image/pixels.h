@@ -2,9 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
+
+#include "data/image/pixel_memory.h"
 
 namespace composer {
 
@@ -21,17 +24,31 @@ struct PixelView {
 // Channels: 1 is grey, 2 grey and alpha, 3 red, green and blue, 4 the same and alpha.
 struct Pixels {
   Pixels() = default;
-  Pixels(int64_t rows, int64_t columns, int64_t depth)
-      : height(rows), width(columns), channels(depth), bytes(static_cast<size_t>(rows * columns * depth)) {}
-  explicit Pixels(const PixelView& view)
-      : height(view.height), width(view.width), channels(view.channels), bytes(view.bytes, view.bytes + view.size()) {}
+  // All 0.
+  Pixels(int64_t rows, int64_t columns, int64_t depth) : Pixels(Unset(rows, columns, depth)) {
+    std::fill(bytes.begin(), bytes.end(), uint8_t{0});
+  }
+  explicit Pixels(const PixelView& view) : Pixels(Unset(view.height, view.width, view.channels)) {
+    std::copy_n(view.bytes, view.size(), bytes.begin());
+  }
+  // For who writes all of them: setting them takes 3 % of the time of decoding a photograph.
+  static Pixels Unset(int64_t rows, int64_t columns, int64_t depth) {
+    Pixels pixels;
+    pixels.height = rows;
+    pixels.width = columns;
+    pixels.channels = depth;
+    pixels.bytes = Bytes(static_cast<size_t>(rows * columns * depth));
+    return pixels;
+  }
 
   PixelView view() const { return {bytes.data(), height, width, channels}; }
   uint8_t* row(int64_t y) { return bytes.data() + y * width * channels; }
   bool operator==(const Pixels&) const = default;
 
+  using Bytes = std::vector<uint8_t, PixelAllocator<uint8_t>>;
+
   int64_t height = 0, width = 0, channels = 0;
-  std::vector<uint8_t> bytes;
+  Bytes bytes;
 };
 
 }  // namespace composer

@@ -116,7 +116,7 @@ class PngFile {
 
   absl::StatusOr<Pixels> Decode(const PngHeader& header, bool alpha) {
     if (!ChooseTransforms(png_, info_, &source_, alpha)) return Failure();
-    Pixels image(header.height, header.width, png_get_channels(png_, info_));
+    Pixels image = Pixels::Unset(header.height, header.width, png_get_channels(png_, info_));
     if (png_get_rowbytes(png_, info_) != static_cast<size_t>(image.view().stride()))
       return absl::InternalError("libpng's rows are not of 8-bit pixels");
     std::vector<png_bytep> rows;

@@ -85,14 +85,6 @@ void NumpyGenerator::Skip32(uint64_t count) {
   if (count % 2 != 0) Next32();
 }
 
-HalfStream::HalfStream(const NumpyGenerator& generator) {
-  for (size_t i = 0; i < kLanes; ++i) {
-    factor_ *= NumpyGenerator::kMultiplier;
-    sum_ = sum_ * NumpyGenerator::kMultiplier + generator.increment_;
-    lanes_[i] = (i == 0 ? generator.state_ : lanes_[i - 1]) * NumpyGenerator::kMultiplier + generator.increment_;
-  }
-}
-
 uint64_t NumpyGenerator::Bounded(uint64_t most) {
   if (most == 0) return 0;
   if (most == 0xffffffffU) return Next32();

@@ -7,7 +7,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <bit>
 #include <cstdint>
 #include <utility>
@@ -81,30 +80,6 @@ class NumpyGenerator {
   unsigned __int128 increment_ = 0;
   bool has_half_ = false;
   uint32_t half_ = 0;
-};
-
-// Many draws of Next32 of a generator without a waiting half (that half is not among them), at about 0.7 ns each.
-class HalfStream {
- public:
-  explicit HalfStream(const NumpyGenerator& generator);
-  // Sets halves[0, count) to what a Next32 for each would draw; count is a multiple of 8.
-  void Draw(uint32_t* halves, size_t count) {
-    for (size_t i = 0; i < count; i += 2 * kLanes) {
-      for (size_t lane = 0; lane < kLanes; ++lane) {
-        const uint64_t drawn = NumpyGenerator::Output(lanes_[lane]);
-        halves[i + 2 * lane] = static_cast<uint32_t>(drawn);
-        halves[i + 2 * lane + 1] = static_cast<uint32_t>(drawn >> 32);
-        lanes_[lane] = lanes_[lane] * factor_ + sum_;
-      }
-    }
-  }
-
- private:
-  static constexpr size_t kLanes = 4;
-
-  // Places of the sequence that advance by turns, so that their multiplications overlap.
-  std::array<unsigned __int128, kLanes> lanes_;
-  unsigned __int128 factor_ = 1, sum_ = 0;  // of kLanes steps
 };
 
 }  // namespace composer

@@ -28,10 +28,10 @@ class Spreader {
   // Appends the rest.
   void Finish(std::vector<uint32_t>& ids);
 
-  static constexpr int kBits = 12;
+  static constexpr int kBits = 14;
 
  private:
-  struct Placed {
+  struct [[gnu::packed, gnu::aligned(4)]] Placed {  // 12 bytes: most of the time goes into their memory
     double place;
     uint32_t id;
   };

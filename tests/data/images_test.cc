@@ -9,6 +9,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/escaping.h"
@@ -144,13 +145,31 @@ TEST(ImageOperations, GivePilsBytes) {
   EXPECT_EQ(cases, 114);
 }
 
+TEST(PixelMemory, EveryImageHasItsOwnWhicheverThreadFreesIt) {
+  std::vector<Pixels> images;
+  for (int round = 0; round < 20; ++round) {
+    std::thread([&] {
+      for (int64_t i = 0; i < 4; ++i) {
+        images.push_back(Pixels::Unset(200 + 40 * i, 300, 3));
+        std::fill(images.back().bytes.begin(), images.back().bytes.end(), static_cast<uint8_t>(images.size()));
+      }
+      Pixels zeros(250, 300, 3);
+      EXPECT_EQ(std::count(zeros.bytes.begin(), zeros.bytes.end(), 0), 250 * 300 * 3) << "not what was there before";
+      images.erase(images.begin());  // another's
+    }).join();
+    for (const Pixels& image : images)
+      EXPECT_EQ(std::count(image.bytes.begin(), image.bytes.end(), image.bytes[0]), image.view().size());
+    if (round % 3 == 0) images.clear();
+  }
+}
+
 TEST(ImageOperations, WorkOnOnePixel) {
   for (const int channels : {1, 3}) {
     Pixels pixel(1, 1, channels);
     pixel.bytes.assign(pixel.bytes.size(), 100);
     for (int i = 0; i <= static_cast<int>(ImageOperation::kSharpness); ++i)
       EXPECT_EQ(Apply({static_cast<ImageOperation>(i), 1}, pixel.view()).bytes.size(), pixel.bytes.size()) << i;
-    EXPECT_EQ(Resize(pixel.view(), 5, 7).bytes, std::vector<uint8_t>(static_cast<size_t>(35 * channels), 100));
+    EXPECT_EQ(Resize(pixel.view(), 5, 7).bytes, Pixels::Bytes(static_cast<size_t>(35 * channels), 100));
   }
 }
 

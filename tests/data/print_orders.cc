@@ -1,6 +1,7 @@
 // Reads configurations of orders, one JSON object a line, and prints each epoch's sequence as a line of JSON: the ids
 // with compat, then those without. tests/data/streaming_matrix.py compares them with mosaicml-streaming's.
-// `print_orders time SAMPLES` times one epoch of each shuffle instead: the first batch, one at 70 %, all batches.
+// `print_orders time SAMPLES [SHUFFLE]` times one epoch of each shuffle instead: the first batch, one at 70 %, all
+// batches.
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
 #include <cstdlib>
@@ -34,7 +35,7 @@ void TimeOf(const char* what, const Function& function) {
             << " s (CPU " << static_cast<double>(clock() - cpu) / CLOCKS_PER_SEC << " s)";
 }
 
-int Time(int64_t samples) {
+int Time(int64_t samples, const std::string& only) {
   const std::map<std::string, composer::ShuffleAlgorithm> algorithms = {{"py1s", composer::ShuffleAlgorithm::kPy1s},
                                                                         {"py1br", composer::ShuffleAlgorithm::kPy1br},
                                                                         {"py1e", composer::ShuffleAlgorithm::kPy1e},
@@ -42,6 +43,7 @@ int Time(int64_t samples) {
                                                                         {"naive", composer::ShuffleAlgorithm::kNaive}};
   for (const int64_t nodes : {1, 64}) {
     for (const auto& [name, algorithm] : algorithms) {
+      if (!only.empty() && name != only) continue;
       composer::OrderConfig config;
       config.streams.push_back({.shard_samples = std::vector<int64_t>(static_cast<size_t>(samples / 50000), 50000)});
       config.shuffle = algorithm;
@@ -64,7 +66,7 @@ int Time(int64_t samples) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc == 3 && std::string(argv[1]) == "time") return Time(std::atoll(argv[2]));
+  if (argc >= 3 && std::string(argv[1]) == "time") return Time(std::atoll(argv[2]), argc > 3 ? argv[3] : "");
   for (std::string line; std::getline(std::cin, line);) {
     const auto json = nlohmann::json::parse(line);
     const composer::OrderConfig config = composer::OrderConfigOf(json);
