@@ -36,6 +36,7 @@ AlgorithmFactory ReadEma(ConfigMap config) {
 
 AlgorithmFactory ReadGradientClipping(ConfigMap config) {
   const std::string type = config.Choice("clipping_type", {"norm", "value", "adaptive"}, "");
+  if (type.empty()) config.Reject("clipping_type", "required: norm, value or adaptive");
   const double threshold = config.RequiredDouble("clipping_threshold", {.min = 0});
   if (threshold == 0) config.Reject("clipping_threshold", "must be above 0");
   const ClippingType read = type == "value"      ? ClippingType::kValue

@@ -80,8 +80,8 @@ clipping_threshold | number 0.. | required | The bound.
 
 [algorithm gyro_dropout] Dropout with a fixed number of masks.
 p | number 0..0.999 | 0.5 | The probability of 0.
-sigma | int 1.. | 256 | Masks.
-tau | int 1.. | 16 | Masks in use at a time.
+sigma | int 1..1048576 | 256 | Masks.
+tau | int 1..1048576 | 16 | Masks in use at a time.
 
 [algorithm label_smoothing] Targets between the given ones and a uniform distribution over the classes.
 smoothing | number 0..1 | 0.1 | The part of the uniform distribution.
@@ -96,7 +96,7 @@ interval | time >0 ba, ep | 1ep | Time between them.
 lawa_start | time >=0 | 0dur | No snapshot before.
 
 [algorithm logit_soft_cap] Bounds logits smoothly.
-cap | number 1e-6.. | 30 | Their bound.
+cap | number 1e-6..1e6 | 30 | Their bound.
 layer | text | lm_head | The linear layer that makes them, by name.
 
 [algorithm mixup] Sums of two samples and of their targets.
@@ -199,7 +199,7 @@ layer | text | (the first one) | The pattern of the convolution's name.
 layers | texts | ["*.proj", "*.o_proj", "*.c_proj", "*.out_proj", "*.down_proj", "*.w2"] | Patterns of their names.
 
 [algorithm z_loss] The square of the logits' normaliser, as a part of the loss.
-weight | number 0.. | 1e-4 | Its weight.
+weight | number 0..1e6 | 1e-4 | Its weight.
 )";
 
 }  // namespace composer

@@ -22,7 +22,7 @@ AlgorithmFactory ReadLawa(ConfigMap config) {
 }
 
 AlgorithmFactory ReadZLoss(ConfigMap config) {
-  const double weight = config.Double("weight", 1e-4, {.min = 0});
+  const double weight = config.Double("weight", 1e-4, {.min = 0, .max = 1e6});
   if (weight == 0) config.Reject("weight", "must be above 0");
   return [=] { return std::make_unique<ZLoss>(weight); };
 }

@@ -86,14 +86,14 @@ AlgorithmFactory ReadGhostBatchNorm(ConfigMap config) {
 AlgorithmFactory ReadGyroDropout(ConfigMap config) {
   GyroDropoutOptions options;
   options.p = config.Double("p", options.p, {.min = 0, .max = 0.999});
-  options.sigma = config.Int("sigma", options.sigma, {.min = 1});
-  options.tau = config.Int("tau", options.tau, {.min = 1});
+  options.sigma = config.Int("sigma", options.sigma, {.min = 1, .max = 1 << 20});
+  options.tau = config.Int("tau", options.tau, {.min = 1, .max = 1 << 20});
   return [options] { return std::make_unique<GyroDropout>(options); };
 }
 
 AlgorithmFactory ReadLogitSoftCap(ConfigMap config) {
   LogitSoftCapOptions options;
-  options.cap = config.Double("cap", options.cap, {.min = 1e-6});
+  options.cap = config.Double("cap", options.cap, {.min = 1e-6, .max = 1e6});
   options.layer = config.String("layer", options.layer);
   return [options] { return std::make_unique<LogitSoftCap>(options); };
 }

@@ -17,6 +17,8 @@
 namespace composer {
 namespace {
 
+constexpr char kBlocksSignals[] = "blocks_signals", kKeepsSession[] = "keeps_session";
+
 void AppendList(const std::vector<std::string>& list, std::string& bytes) {
   absl::StrAppend(&bytes, list.size(), absl::string_view("\0", 1));
   for (const std::string& item : list) absl::StrAppend(&bytes, item, absl::string_view("\0", 1));
@@ -60,6 +62,7 @@ struct ExecPlan {
   cpu_set_t cpus;
   bool bind;
   bool blocks_signals;
+  bool keeps_session;
   int stdout_fd;
   int stderr_fd;
   pid_t parent;
@@ -67,8 +70,8 @@ struct ExecPlan {
 
 // Runs in the child. Returns only on failure, with errno set.
 void Exec(const ExecPlan& plan) {
-  setsid();
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (!plan.keeps_session) setsid();
+  prctl(PR_SET_PDEATHSIG, plan.keeps_session ? SIGTERM : SIGKILL);
   if (getppid() != plan.parent) _exit(1);  // the parent died before prctl took effect
   if (plan.folder != nullptr && chdir(plan.folder) != 0) return;
   const int null_fd = open("/dev/null", O_RDONLY);
@@ -91,7 +94,7 @@ std::string EncodeProcessSpec(const ProcessSpec& spec) {
   std::string bytes;
   AppendList(spec.argv, bytes);
   AppendList(spec.environment, bytes);
-  AppendList({spec.folder, spec.blocks_signals ? "blocks_signals" : ""}, bytes);
+  AppendList({spec.folder, spec.blocks_signals ? kBlocksSignals : "", spec.keeps_session ? kKeepsSession : ""}, bytes);
   std::vector<std::string> cpus;
   for (const int cpu : spec.cpus) cpus.push_back(absl::StrCat(cpu));
   AppendList(cpus, bytes);
@@ -104,11 +107,12 @@ absl::StatusOr<ProcessSpec> DecodeProcessSpec(absl::string_view bytes) {
   ASSIGN_OR_RETURN(spec.environment, TakeList(bytes));
   ASSIGN_OR_RETURN(const std::vector<std::string> folder, TakeList(bytes));
   ASSIGN_OR_RETURN(const std::vector<std::string> cpus, TakeList(bytes));
-  if (spec.argv.empty() || folder.size() != 2 || !bytes.empty()) {
+  if (spec.argv.empty() || folder.size() != 3 || !bytes.empty()) {
     return absl::InvalidArgumentError("process spec has wrong fields");
   }
   spec.folder = folder[0];
-  spec.blocks_signals = folder[1] == "blocks_signals";
+  spec.blocks_signals = folder[1] == kBlocksSignals;
+  spec.keeps_session = folder[2] == kKeepsSession;
   for (const std::string& text : cpus) {
     int cpu = 0;
     if (!absl::SimpleAtoi(text, &cpu) || cpu < 0 || cpu >= CPU_SETSIZE) {
@@ -125,6 +129,7 @@ absl::StatusOr<pid_t> SpawnProcess(const ProcessSpec& spec, int stdout_fd, int s
                 .folder = spec.folder.empty() ? nullptr : spec.folder.c_str(),
                 .bind = !spec.cpus.empty(),
                 .blocks_signals = spec.blocks_signals,
+                .keeps_session = spec.keeps_session,
                 .stdout_fd = stdout_fd,
                 .stderr_fd = stderr_fd,
                 .parent = getpid()};

@@ -26,6 +26,7 @@
 #include "base/status_macros.h"
 #include "contract/exit_code.h"
 #include "launcher/options/print_help.h"
+#include "launcher/process/process_spec.h"
 #include "launcher/speedrun/speedrun_jobs.h"
 #include "launcher/speedrun/speedrun_lines.h"
 #include "storage/checksum.h"
@@ -112,38 +113,24 @@ struct Ended {
   double cpu_seconds = 0, wall_seconds = 0;
 };
 
-std::vector<char*> PointersOf(const std::vector<std::string>& texts) {
-  std::vector<char*> pointers;
-  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 double SecondsOf(const timeval& time) {
   return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
 }
 
 // Runs a program to its end; what it prints goes to the file. Its CPU time includes that of the processes which it
-// waited for.
+// waited for. If this process ends before, the program gets SIGTERM.
 absl::StatusOr<Ended> RunProgram(const std::vector<std::string>& argv, const Environment& environment,
                                  const std::string& log) {
   const int output = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (output < 0) return ErrnoStatus(errno, "create", log);
-  const std::vector<std::string> variables = environment.ToStrings();
-  const std::vector<char*> words = PointersOf(argv), settings = PointersOf(variables);
   const absl::Time begin = absl::Now();
-  const pid_t pid = fork();
-  if (pid == 0) {
-    dup2(output, STDOUT_FILENO);
-    dup2(output, STDERR_FILENO);
-    execve(words[0], words.data(), settings.data());
-    _exit(127);
-  }
+  const absl::StatusOr<pid_t> pid =
+      SpawnProcess({.argv = argv, .environment = environment.ToStrings(), .keeps_session = true}, output, output);
   close(output);
-  if (pid < 0) return ErrnoStatus(errno, "start", argv[0]);
+  RETURN_IF_ERROR(pid.status());
   int status = 0;
   rusage usage{};
-  while (wait4(pid, &status, 0, &usage) < 0) {
+  while (wait4(*pid, &status, 0, &usage) < 0) {
     if (errno != EINTR) return ErrnoStatus(errno, "wait for", argv[0]);
   }
   return Ended{ExitStatus::FromWait(status), SecondsOf(usage.ru_utime) + SecondsOf(usage.ru_stime),

@@ -1,6 +1,7 @@
 """composer speedrun trains both arms to a quality, keeps a line for each finished run, and goes on behind them. The twin
 is its GPT with one narrow layer. SPDX-License-Identifier: Apache-2.0"""
 import json
+import signal
 import unittest
 
 import harness
@@ -8,13 +9,15 @@ import harness
 
 class SpeedrunTest(harness.JobTest):
     def speedrun(self, *flags, **options):
+        return self.run_composer(*self.command(*flags), **options)
+
+    def command(self, *flags):
         text = self.folder / "text.txt"
         text.write_text("".join(f"{n * n} is the square of {n}. " for n in range(900)))
         small = ["model.n_layers=1", "model.n_heads=2", "model.d_model=16", "model.max_seq_len=16",
                  "train_dataloader.max_seq_len=16", "eval_dataloader.max_seq_len=16", "global_train_batch_size=8",
                  "eval_interval=10ba", "eval_subset_num_batches=1", "max_duration=40ba"]
-        return self.run_composer("speedrun", "gpt", f"variables.text={text}", *small, "--folder",
-                                 self.folder / "runs", *flags, **options)
+        return ["speedrun", "gpt", f"variables.text={text}", *small, "--folder", self.folder / "runs", *flags]
 
     def lines(self):
         return [json.loads(line) for line in (self.folder / "runs/gpt.jsonl").read_text().splitlines()]
@@ -53,6 +56,14 @@ class SpeedrunTest(harness.JobTest):
         self.assertIn("gpt-plain-1 exited with 64; what it printed is in ", err)
         self.assertIn("did you mean `n_layers`", (self.folder / "runs/gpt-plain-1.log").read_text())
         self.assertEqual(self.lines(), [])
+
+    def test_the_run_ends_with_the_command(self):
+        process = self.start(*self.command("--seeds", 1, "max_duration=1000000ba", "eval_interval=1000000ba"))
+        self.wait_for_batch("gpt-plain-1", 1)
+        self.assertTrue(self.workers("gpt-plain-1"))
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(), -signal.SIGTERM)
+        self.wait_for(lambda: not self.workers("gpt-plain-1"), "the end of its ranks")
 
 
 if __name__ == "__main__":

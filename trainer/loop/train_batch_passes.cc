@@ -32,6 +32,12 @@ std::vector<int64_t> LossTokensByRow(const Batch& batch) {
   return {data, data + rows.numel()};
 }
 
+std::string NamesOfAll(const std::vector<std::unique_ptr<Algorithm>>& algorithms) {
+  std::string names;
+  for (const auto& algorithm : algorithms) absl::StrAppend(&names, names.empty() ? "" : ", ", algorithm->name());
+  return names;
+}
+
 }  // namespace
 
 void TrainBatch::ReadAlgorithms(DdpOptions& ddp, bool alone) {
@@ -114,7 +120,8 @@ double TrainBatch::FactorAfterSum(const StepMessage& agreed) const {
                       "targets are -100)");
     return sync_->is_alone() ? 1 : TokenScale(request_.global_samples) / static_cast<double>(agreed.loss_tokens);
   }
-  TORCH_CHECK_VALUE(agreed.trained_samples > 0, "algorithms left no sample of batch ", state_.timestamp.batch + 1);
+  TORCH_CHECK_VALUE(agreed.trained_samples > 0, NamesOfAll(state_.algorithms), " left no sample of batch ",
+                    state_.timestamp.batch + 1);
   if (sync_->is_alone() || agreed.trained_samples == request_.global_samples) return 1;
   return static_cast<double>(request_.global_samples) / static_cast<double>(agreed.trained_samples);
 }

@@ -16,7 +16,8 @@ TEST(ProcessSpecTest, SurvivesTheJourney) {
                             .environment = {"A=1", "B="},
                             .folder = "/tmp",
                             .cpus = {0, 5},
-                            .blocks_signals = true};
+                            .blocks_signals = true,
+                            .keeps_session = true};
   const auto copy = DecodeProcessSpec(EncodeProcessSpec(spec));
   ASSERT_TRUE(copy.ok()) << copy.status();
   EXPECT_EQ(copy->argv, spec.argv);
@@ -24,6 +25,7 @@ TEST(ProcessSpecTest, SurvivesTheJourney) {
   EXPECT_EQ(copy->folder, spec.folder);
   EXPECT_EQ(copy->cpus, spec.cpus);
   EXPECT_TRUE(copy->blocks_signals);
+  EXPECT_TRUE(copy->keeps_session);
   EXPECT_FALSE(DecodeProcessSpec(EncodeProcessSpec({.argv = {"/bin/x"}}))->blocks_signals);
 }
 
@@ -37,6 +39,18 @@ TEST(ProcessSpecTest, ADeafProcessOutlivesPoliteSignals) {
     int status = 0;
     ASSERT_EQ(waitpid(*pid, &status, 0), *pid);
     EXPECT_EQ(ExitStatus::FromWait(status).ToString(), blocks_signals ? "exited with 7" : "was killed by SIGTERM (15)");
+  }
+  close(null_fd);
+}
+
+TEST(ProcessSpecTest, AProcessHasASessionOfItsOwnUnlessItKeepsTheCallers) {
+  const int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  for (const bool keeps_session : {false, true}) {
+    const auto pid = SpawnProcess({.argv = {"/bin/sleep", "1000"}, .keeps_session = keeps_session}, null_fd, null_fd);
+    ASSERT_TRUE(pid.ok()) << pid.status();
+    EXPECT_EQ(getsid(*pid) == getsid(0), keeps_session);
+    kill(*pid, SIGKILL);
+    ASSERT_EQ(waitpid(*pid, nullptr, 0), *pid);
   }
   close(null_fd);
 }

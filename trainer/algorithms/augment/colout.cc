@@ -23,6 +23,7 @@ absl::Status Validate(const ColOutOptions& options) {
 
 at::Tensor DrawKept(int64_t size, double part) {
   const auto kept = static_cast<int64_t>((1 - part) * static_cast<double>(size));
+  TORCH_CHECK_VALUE(kept > 0, "colout: without a part of ", part, " none of ", size, " rows or columns is left");
   return std::get<0>(torch::randperm(size, torch::dtype(at::kLong)).slice(0, 0, kept).sort());
 }
 

@@ -19,6 +19,10 @@ namespace {
 
 at::Tensor Smaller(const at::Tensor& inputs, double scale_factor) {
   namespace F = torch::nn::functional;
+  for (int64_t dim = 2; dim < inputs.dim(); ++dim) {
+    TORCH_CHECK_VALUE(static_cast<double>(inputs.size(dim)) * scale_factor >= 1, "selective_backprop: scale_factor ",
+                      scale_factor, " leaves nothing of inputs ", inputs.sizes());
+  }
   auto options =
       F::InterpolateFuncOptions()
           .scale_factor(std::vector<double>(static_cast<size_t>(std::max<int64_t>(1, inputs.dim() - 2)), scale_factor))

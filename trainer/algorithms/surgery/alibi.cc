@@ -131,6 +131,10 @@ absl::Status Alibi::Apply(Event event, State& state, Logger& logger) {
   }
   if (options_.train_sequence_length_scaling != 1 && state.batch.num_samples > 0)
     ScaleSequences(state.batch, options_.train_sequence_length_scaling);
+  const at::Tensor& inputs = state.batch.inputs;
+  if (state.batch.num_samples > 0 && inputs.dim() == 2 && inputs.size(1) > options_.max_sequence_length)
+    return absl::InvalidArgumentError(absl::StrCat("alibi: max_sequence_length: ", options_.max_sequence_length,
+                                                   ", but the batch has sequences of ", inputs.size(1), " tokens"));
   return absl::OkStatus();
 }
 
