@@ -28,7 +28,7 @@ absl::StatusOr<uint64_t> SeedOfRun(const std::string& run_folder) {
   uint64_t seed = 0;
   if (kept.ok()) {
     if (absl::SimpleAtoi(absl::StripAsciiWhitespace(*kept), &seed) && seed < kSeedToSettle) return seed;
-    return absl::DataLossError(absl::StrCat("seed: ", path, " holds no number; delete it to draw another one"));
+    return absl::InvalidArgumentError(absl::StrCat("seed: ", path, " holds no number; delete it to draw another one"));
   }
   if (!absl::IsNotFound(kept.status())) return Annotate(kept.status(), "seed");
   ASSIGN_OR_RETURN(seed, DrawSeed());

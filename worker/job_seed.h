@@ -18,7 +18,7 @@ class Communicator;
 
 // Returns a seed below 2^32 that nothing predicts.
 absl::StatusOr<uint64_t> DrawSeed();
-// Returns the seed that is kept in the folder; when there is none, draws one and keeps it. kDataLoss when what is kept
+// Returns the seed that is kept in the folder; when there is none, draws one and keeps it. kInvalidArgument when what is kept
 // is no number.
 absl::StatusOr<uint64_t> SeedOfRun(const std::string& run_folder);
 
