@@ -31,8 +31,6 @@ constexpr absl::string_view kUploads =
     "leave it out: the logger `remote_uploader_downloader` copies files of the run folder, `files: [traces/*]`";
 constexpr absl::string_view kOnnx =
     "leave it out: `composer checkpoint export RUN model.onnx` traces the model and keeps the names of its parameters";
-constexpr absl::string_view kImages =
-    "leave it out: images are the batch's inputs, and classes its targets; a transform says which they are";
 constexpr absl::string_view kNoRegistry =
     "leave it out: no models are registered; `composer checkpoint export` writes what MLflow's log_model takes";
 constexpr absl::string_view kSlackVariables =
@@ -53,7 +51,6 @@ constexpr MissingKey kMissingKeys[] = {
      "the order of `algorithms` is theirs"},
     {"load_object_store", "`load_path` takes a folder, or s3://, gs://, oci://, azure://, dbfs:/ or https:// itself"},
     {"load_progress_bar", "leave it out: loading shows no progress bar"},
-    {"save_metrics", "leave it out: metrics that were being added up begin anew when a run goes on"},
     {"precision_config", "`precision` is fp32, amp_bf16 or amp_fp16; fp8 is not among them"},
     {"python_log_level",
      "leave it out: there is no Python; `composer` and its workers log to stderr and to the run's logs/"},
@@ -91,8 +88,6 @@ constexpr MissingKey kMissingKeys[] = {
      "leave it out: each rank writes its part, large ones in several pieces at once"},
     {"callbacks.checkpoint_saver.upload_timeout_in_seconds",
      "leave it out: a write is tried again for three minutes, and a save that fails ends no run"},
-    {"callbacks.checkpoint_saver.save_metrics",
-     "leave it out: metrics that were being added up begin anew when a run goes on"},
     {"callbacks.export_for_inference.save_object_store",
      "leave it out: `composer checkpoint export RUN s3://bucket/folder` writes there afterwards"},
     {"callbacks.export_for_inference.sample_input", kOnnx},
@@ -100,8 +95,6 @@ constexpr MissingKey kMissingKeys[] = {
      "leave it out: weights are written as they are; `composer checkpoint export --dtype` converts them"},
     {"callbacks.export_for_inference.input_names", kOnnx},
     {"callbacks.export_for_inference.output_names", kOnnx},
-    {"callbacks.image_visualizer.input_key", kImages},
-    {"callbacks.image_visualizer.target_key", kImages},
     {"callbacks.memory_snapshot.remote_file_name", kUploads},
     {"callbacks.memory_snapshot.overwrite", "leave it out: a file of the same name is replaced"},
     {"callbacks.oom_observer.remote_file_name", kUploads},
@@ -176,7 +169,6 @@ constexpr MissingName kMissingNames[] = {
     {"logger", "mosaicml", "it writes to the MosaicML platform, which is closed; metrics.jsonl has the same values"},
     {"logger", "progressbar", "write `progress_bar: true` at the top"},
     {"logger", "console", "write `log_to_console: true` at the top"},
-    {"logger", "inmemory", "it is C++ (InMemoryLogger); metrics.jsonl in the run folder has the same values"},
     {"logger", "objectstore", "write `remote_uploader_downloader`"},
     {"callback", "scheduledgarbagecollector scheduledgc", kAutomatic},
     {"callback", "hfcheckpointer huggingfacecheckpointer",
@@ -187,7 +179,6 @@ constexpr MissingName kMissingNames[] = {
      "`seq_length_warmup` is an algorithm; data that changes is another run from `load_path`"},
     {"callback", "datasetswap", "run again with the other data, from `load_path`"},
     {"callback", "checkpointupload", "leave it out: a `save_folder` in a bucket is written behind training"},
-    {"callback", "evaloutputlogging", "run `composer predict` on the data"},
     {"callback", "globallrscaling layerfreezing", "write `optimizers.lr`, and the algorithm `layer_freezing`"},
     {"callback", "evalgauntlet", "write `eval_gauntlet` at the top"},
     {"callback", "runtimecallback logmbmoetokperexpert moegatingmonitor", "it measures llm-foundry's own models"},
@@ -218,6 +209,9 @@ constexpr struct {
 } kMissingChoices[] = {
     {"device", "tpu mps hpu neuron xla", "this machine is not supported; LibTorch here runs on cpu and gpu (CUDA)"},
     {"device", "cuda", "write `gpu`"},
+    {"device_train_microbatch_size", "0.5 0.25 0.125 0.0625",
+     "a part of a sample is Composer's sequence parallelism by the loader, which is not here; write a whole number or "
+     "auto; tensor parallelism with SequenceParallel splits long sequences"},
     {"precision", "amp_fp8 fp8", "fp8 needs TransformerEngine, which is Python; write amp_bf16"},
     {"precision", "amp", "write amp_fp16"},
     {"callbacks.export_for_inference.save_format", "onnx torchscript",

@@ -5,8 +5,11 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "checkpoint/format/checkpoint_name.h"
+#include "base/name_template.h"
+#include "base/status_macros.h"
+#include "checkpoint/format/checkpoint_link.h"
 #include "storage/object_store.h"
+#include "trainer/resume/saved_names.h"
 
 namespace composer {
 namespace {
@@ -21,6 +24,12 @@ std::pair<absl::string_view, absl::string_view> SplitFolder(absl::string_view pa
   return {path.substr(0, slash), path.substr(slash + 1)};
 }
 
+// A part of a path with these differs from checkpoint to checkpoint.
+bool ChangesDuringARun(absl::string_view folder) {
+  const PlaceholderValues times = PlaceholdersOf(Timestamp());
+  return FillTemplate(folder, times) != folder;
+}
+
 // Reduces "name-rank{rank}.pt", or a part of it, to "name".
 absl::string_view Bare(absl::string_view name) {
   if (const size_t rank = name.find(kRank); rank != absl::string_view::npos) return name.substr(0, rank);
@@ -32,22 +41,24 @@ absl::string_view Bare(absl::string_view name) {
 
 }  // namespace
 
-absl::StatusOr<std::string> FolderOfSaveFilename(absl::string_view save_filename) {
-  const auto [folder, name] = SplitFolder(save_filename);
+absl::StatusOr<CheckpointNames> NamesOfSaveFilename(absl::string_view save_filename) {
   const bool leaves_it =
-      absl::StartsWith(save_filename, "/") || absl::StrContains(absl::StrCat("/", folder, "/"), "/../");
+      absl::StartsWith(save_filename, "/") || absl::StrContains(absl::StrCat("/", save_filename, "/"), "/../");
   if (leaves_it) return absl::InvalidArgumentError("must stay below save_folder");
-  for (const absl::string_view time : {"{epoch}", "{batch}", "{rank}"}) {
-    if (absl::StrContains(folder, time))
-      return absl::InvalidArgumentError(absl::StrCat("all checkpoints of a run are in one folder; ", time,
-                                                     " can only be in the last part of the path"));
+  const auto [folder, name] = SplitFolder(save_filename);
+  const PlaceholderValues values = LinkPlaceholders("run", 1, Timestamp());
+  RETURN_IF_ERROR(CheckPlaceholders(save_filename, values));
+  CheckpointNames names;
+  if (ChangesDuringARun(folder)) {
+    names.link = std::string(save_filename);
+  } else {
+    names.folder = std::string(folder);
+    if (name != kStep) names.link = std::string(name);
   }
-  if (Bare(name) != kStep) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"", name, "\" cannot name a checkpoint: it is a folder called ", kStep,
-                     " (with or without -rank{rank} and .pt, which say nothing), and is found again by that name"));
-  }
-  return std::string(folder);
+  if (names.link.empty() || MayBeLink(FillTemplate(names.link, values))) return names;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "\"", names.link, "\" cannot be the name of a file that leads to a checkpoint: letters, digits, '.', ",
+      "'-' and '_', and neither a checkpoint's own folder, ", kStep, ", nor `lease`"));
 }
 
 absl::StatusOr<std::string> LatestKeyOf(absl::string_view save_latest_filename, absl::string_view folder) {

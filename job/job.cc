@@ -112,6 +112,10 @@ void CheckSequenceIds(ConfigMap root, const PluginTables& plugins, const std::st
   }
 }
 
+uint64_t ReadSeed(ConfigMap& root) {
+  return root.Is("seed", "random") ? kSeedToSettle : static_cast<uint64_t>(root.Int("seed", 0, {.min = 0}));
+}
+
 Precision ReadPrecision(ConfigMap& root, bool gpu) {
   // On a GPU, halving the bits is the point; Composer's own default there, amp_fp16, needs loss scaling.
   const std::string name = root.Choice("precision", {"fp32", "amp_bf16", "amp_fp16"}, gpu ? "amp_bf16" : "fp32");
@@ -146,7 +150,7 @@ void ReadTraining(ConfigMap root, bool trains, Job& job) {
   if (trains && !root.Has("max_duration")) root.Reject("max_duration", "required: \"10ep\", \"500ba\", \"1h30m\"");
   options.max_duration = ReadTime(root, "max_duration", "1ep");
   if (root.Has("iteration_length")) options.iteration_length = ReadTime(root, "iteration_length", "1ep");
-  options.seed = static_cast<uint64_t>(root.Int("seed", 0, {.min = 0}));
+  options.seed = ReadSeed(root);
   options.deterministic_mode = root.Bool("deterministic_mode", false);
   options.virtual_shards = ReadVirtualShards(root);
   options.device_train_microbatch_size = ReadMicrobatchSize(root, "device_train_microbatch_size");
@@ -248,7 +252,7 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
   if (root.Has("save_memory_interval"))
     job.options.save_memory_interval = ReadTime(root, "save_memory_interval", "10ba");
   job.options.load = ReadLoading(root);
-  job.options.checkpoint_savers = ReadCheckpointSavers(root);
+  job.options.checkpoint_savers = ReadCheckpointSavers(root, job.run_name);
   job.options.generate = ReadGenerate(root, job.options.seed);
   job.tokenizer = ReadTokenizer(root, plugins);
   job.optimizer = ReadOptimizer(root, plugins);

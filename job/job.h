@@ -27,6 +27,10 @@
 
 namespace composer {
 
+// Stands in TrainerOptions::seed for `seed: random`, until the ranks have met and settled it (worker/job_seed.h). No
+// file can give it.
+inline constexpr uint64_t kSeedToSettle = ~uint64_t{0};
+
 // Everything the YAML says; checked, but nothing is built yet.
 struct Job {
   std::string run_name;

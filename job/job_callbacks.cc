@@ -26,6 +26,7 @@
 #include "trainer/callbacks/monitors/runtime_estimator.h"
 #include "trainer/callbacks/monitors/speed_monitor.h"
 #include "trainer/callbacks/monitors/system_metrics_monitor.h"
+#include "trainer/callbacks/output/eval_output_logging.h"
 #include "trainer/callbacks/output/export_for_inference.h"
 #include "trainer/callbacks/output/image_visualizer.h"
 #include "trainer/callbacks/output/log_diffusion_images.h"
@@ -85,6 +86,15 @@ CallbackFactory ReadEarlyStopper(ConfigMap config) {
   return Fixed<EarlyStopper>(options);
 }
 
+CallbackFactory ReadEvalOutputLogging(ConfigMap config) {
+  EvalOutputLogging::Options options;
+  options.num_samples = config.Int("num_samples", options.num_samples, {.min = 1, .max = 1 << 20});
+  options.log_tokens = config.Bool("log_tokens", options.log_tokens);
+  return [=](const JobPlace& place, const JobFacts&) {
+    return std::make_unique<EvalOutputLogging>(options, place.communicator);
+  };
+}
+
 CallbackFactory ReadExportForInference(ConfigMap config) {
   const std::string folder = config.String("save_path", "");
   config.Choice("save_format", {"safetensors"}, "safetensors");
@@ -125,6 +135,13 @@ CallbackFactory ReadImageVisualizer(ConfigMap config) {
                      : ImageVisualizer::Mode::kSegmentation;
   options.num_images = config.Int("num_images", options.num_images, kCount);
   options.channels_last = config.Bool("channels_last", false);
+  // Composer's numbers are places in a tuple.
+  const auto key = [&config](const char* name, const std::string& fallback) {
+    const std::string text = config.String(name, fallback);
+    return text == "0" ? "inputs" : text == "1" ? "targets" : text;
+  };
+  options.input_key = key("input_key", options.input_key);
+  options.target_key = key("target_key", options.target_key);
   return Fixed<ImageVisualizer>(options);
 }
 
@@ -296,6 +313,7 @@ constexpr CallbackRow kCallbacks[] = {
     {"activation_monitor", ReadActivationMonitor},
     {"checkpoint_saver", ReadElsewhere},
     {"early_stopper", ReadEarlyStopper},
+    {"eval_output_logging", ReadEvalOutputLogging},
     {"export_for_inference", ReadExportForInference},
     {"fail_at", ReadFailAt},
     {"free_outputs", ReadPlain<FreeOutputs>},

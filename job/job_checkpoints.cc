@@ -2,11 +2,15 @@
 #include "job/job_checkpoints.h"
 
 #include <algorithm>
+#include <optional>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/name_template.h"
 #include "job/checkpoint_names.h"
 #include "job/plugin/job_time.h"
+#include "trainer/callbacks/stops/monitored_metric.h"
 #include "trainer/resume/load_checkpoint.h"
 
 namespace composer {
@@ -30,18 +34,33 @@ struct Template {
 // Applies save_filename and save_latest_filename, or a saver's filename and latest_filename.
 void SetNames(ConfigMap& config, const Template& name, const Template& latest, const PlaceholderValues& values,
               SaveOptions& save) {
-  const auto folder = FolderOfSaveFilename(name.text);
-  if (!folder.ok()) return config.Reject(name.key, folder.status().message());
-  const auto latest_key = LatestKeyOf(latest.text, *folder);
+  const auto names = NamesOfSaveFilename(name.text);
+  if (!names.ok()) return config.Reject(name.key, names.status().message());
+  const auto latest_key = LatestKeyOf(latest.text, names->folder);
   if (!latest_key.ok()) return config.Reject(latest.key, latest_key.status().message());
-  const std::string filled = FillTemplate(*folder, values);
+  if (!latest_key->empty() && names->link == *latest_key)
+    return config.Reject(name.key, "is the name of the file that names the newest checkpoint");
+  save.save_filename = names->link;
+  const std::string filled = FillTemplate(names->folder, values);
   if (!filled.empty()) save.save_folder = JoinPath(save.save_folder, filled);
   save.save_latest = *latest_key;
 }
 
-SaveOptions ReadSaver(ConfigMap config) {
+std::optional<SaveTopK> ReadTopK(ConfigMap config) {
+  if (!config.exists()) return std::nullopt;
+  SaveTopK top;
+  top.monitor = config.String("monitor");
+  top.k = static_cast<int>(config.Int("k", 1, {.min = 1, .max = 1 << 20}));
+  const std::string mode = config.Choice("mode", {"auto", "min", "max"}, "auto");
+  top.less_is_better = mode == "auto" ? LessIsBetterByName(top.monitor) : mode == "min";
+  if (!top.monitor.empty() && !absl::StrContains(top.monitor, "/"))
+    config.Reject("monitor", absl::StrCat("say whose: metrics/eval/", top.monitor));
+  return top;
+}
+
+SaveOptions ReadSaver(ConfigMap config, const PlaceholderValues& values) {
   SaveOptions save;
-  save.save_folder = config.String("folder");
+  save.save_folder = FillTemplate(config.String("folder"), values);
   if (!IsRemotePlace(save.save_folder)) save.save_folder = AbsolutePath(save.save_folder);
   save.save_interval = ReadTime(config, "save_interval", "1ep");
   save.save_num_checkpoints_to_keep = ReadKept(config, "num_checkpoints_to_keep");
@@ -50,7 +69,9 @@ SaveOptions ReadSaver(ConfigMap config) {
   save.save_async = config.Bool("async", true);
   save.save_overlap = ReadOverlap(config, "overlap");
   SetNames(config, {"filename", config.String("filename", "ep{epoch}-ba{batch}")},
-           {"latest_filename", config.String("latest_filename", "latest")}, {}, save);
+           {"latest_filename", config.String("latest_filename", "latest")}, values, save);
+  save.save_metrics = config.Bool("save_metrics", false);
+  save.save_top_k = ReadTopK(config.Map("top_k"));
   save.save_ignore_keys = config.StringList("ignore_keys", {});
   save.autoresume = false;
   return save;
@@ -81,6 +102,8 @@ SaveOptions ReadSaving(ConfigMap& root, const std::string& run_name, const std::
   SetNames(root, {"save_filename", root.String("save_filename", "ep{epoch}-ba{batch}")},
            {"save_latest_filename", root.String("save_latest_filename", "latest")}, {{"run_name", run_name}}, save);
   save.save_ignore_keys = root.StringList("save_ignore_keys", {});
+  save.save_metrics = root.Bool("save_metrics", false);
+  save.save_top_k = ReadTopK(root.Map("save_top_k"));
   if (save.save_weights_only && save.autoresume)
     root.Reject("save_weights_only", "no run can go on from weights alone; set autoresume: false with it");
   return save;
@@ -96,10 +119,10 @@ LoadOptions ReadLoading(ConfigMap& root) {
   return load;
 }
 
-std::vector<SaveOptions> ReadCheckpointSavers(ConfigMap& root) {
+std::vector<SaveOptions> ReadCheckpointSavers(ConfigMap& root, const std::string& run_name) {
   std::vector<SaveOptions> savers;
   for (ConfigMap::Named& entry : root.NamedMaps("callbacks")) {
-    if (entry.name == "checkpoint_saver") savers.push_back(ReadSaver(entry.map));
+    if (entry.name == "checkpoint_saver") savers.push_back(ReadSaver(entry.map, {{"run_name", run_name}}));
   }
   return savers;
 }

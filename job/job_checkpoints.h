@@ -18,8 +18,8 @@ SaveOptions ReadSaving(ConfigMap& root, const std::string& run_name, const std::
 LoadOptions ReadLoading(ConfigMap& root);
 
 // Reads every callbacks.checkpoint_saver: {folder, filename, latest_filename, save_interval, num_checkpoints_to_keep,
-// overwrite, weights_only, async, overlap, ignore_keys}.
-std::vector<SaveOptions> ReadCheckpointSavers(ConfigMap& root);
+// overwrite, weights_only, async, overlap, ignore_keys, save_metrics, top_k}. {run_name} is filled in.
+std::vector<SaveOptions> ReadCheckpointSavers(ConfigMap& root, const std::string& run_name);
 
 // Reads callbacks.load_checkpoint: {load_path, load_weights_only, strict_model_weights, ignore_keys,
 // exclude_algorithms, event}.

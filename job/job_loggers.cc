@@ -19,6 +19,7 @@
 #include "trainer/callbacks/output/log_hyperparameters.h"
 #include "trainer/loggers/console_logger.h"
 #include "trainer/loggers/file_logger.h"
+#include "trainer/loggers/in_memory.h"
 #include "trainer/loggers/json_lines.h"
 #include "trainer/loggers/progress_bar.h"
 #include "trainer/loggers/remote_uploader.h"
@@ -57,9 +58,8 @@ LoggerFactory ReadFileLogger(ConfigMap config) {
   FileLogger::Options options;
   options.flush_interval = config.Int("flush_interval", options.flush_interval, kInterval);
   options.log_traces = config.Bool("log_traces", options.log_traces);
-  for (const char* key : {"capture_stdout", "capture_stderr"}) {
-    if (config.Bool(key, false)) config.Reject(key, "the launcher keeps both streams of every rank in logs/");
-  }
+  // Composer's keys, without effect: the launcher keeps both streams of every rank in logs/ anyway.
+  for (const char* key : {"capture_stdout", "capture_stderr"}) config.Bool(key, true);
   return [=](const JobPlace& place, const JobFacts& facts) -> absl::StatusOr<std::unique_ptr<LoggerDestination>> {
     const bool own_file = HasPlaceholder(filename, "rank") ||
                           (place.local_rank == 0 && HasPlaceholder(filename, "node_rank")) ||
@@ -69,6 +69,14 @@ LoggerFactory ReadFileLogger(ConfigMap config) {
     const std::string name = FillTemplate(filename, Placeholders(place, facts));
     own.path = name.substr(0, 1) == "/" ? name : JoinPath(facts.run_folder, name);
     return std::make_unique<FileLogger>(own);
+  };
+}
+
+// A program that builds a job itself reads it (InMemoryLogger::Among).
+LoggerFactory ReadInMemory(ConfigMap config) {
+  return [](const JobPlace& place, const JobFacts&) -> absl::StatusOr<std::unique_ptr<LoggerDestination>> {
+    if (place.rank != 0) return nullptr;
+    return std::make_unique<InMemoryLogger>();
   };
 }
 
@@ -120,9 +128,13 @@ LoggerFactory ReadTracker(ConfigMap config) {
 }
 
 constexpr NamedReader<LoggerFactory> kLoggers[] = {
-    {"cometml", ReadTracker<ReadComet>}, {"file_logger", ReadFileLogger},
-    {"mlflow", ReadTracker<ReadMlflow>}, {"remote_uploader_downloader", ReadRemoteUploader},
-    {"slack", ReadTracker<ReadSlack>},   {"tensorboard", ReadTensorBoard},
+    {"cometml", ReadTracker<ReadComet>},
+    {"file_logger", ReadFileLogger},
+    {"in_memory", ReadInMemory},
+    {"mlflow", ReadTracker<ReadMlflow>},
+    {"remote_uploader_downloader", ReadRemoteUploader},
+    {"slack", ReadTracker<ReadSlack>},
+    {"tensorboard", ReadTensorBoard},
     {"wandb", ReadTracker<ReadWandb>},
 };
 

@@ -40,6 +40,11 @@ std::optional<ProfilerOptions> ReadProfiler(ConfigMap root) {
   ProfilerOptions options;
   options.schedule = ReadSchedule(config.Map("schedule"));
   ReadTraceHandler(config.Map("json_trace_handler"), options);
+  if (ConfigMap tensorboard = config.Map("tensorboard_trace_handler"); tensorboard.exists()) {
+    const std::string folder = tensorboard.String("folder", "{run_folder}/tensorboard_traces");
+    if (const absl::Status status = CheckName(folder); !status.ok()) tensorboard.Reject("folder", status.message());
+    options.trace_handlers.push_back(std::make_shared<TensorBoardTraceHandler>(folder));
+  }
   ReadOps(config, options);
   options.roofline = config.Bool("roofline", false);
   if (options.roofline && root.Choice("device", {"cpu", "gpu"}, "cpu") == "gpu") {

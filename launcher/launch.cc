@@ -25,6 +25,7 @@
 #include "base/status_macros.h"
 #include "launcher/control/control_plane.h"
 #include "launcher/control/job_roster.h"
+#include "launcher/doctor/env_report.h"
 #include "launcher/launch_context.h"
 #include "launcher/options/data_fingerprint.h"
 #include "launcher/peer_memory/peer_memory.h"
@@ -319,6 +320,15 @@ bool StopIsPending() {
                                        sigismember(&pending, SIGHUP) == 1);
 }
 
+// Leaves what to paste into a report of the failure beside the run's logs.
+void KeepEnvironment(const LaunchPlan& plan, const Environment& environment) {
+  const std::string logs = JoinPath(plan.run_folder, "logs");
+  if (!plan.job || !IsDirectory(logs)) return;
+  const std::string path = JoinPath(logs, "environment.txt");
+  if (AtomicWriteFile(path, GatherEnvironmentReport(environment), {.mode = 0600}).ok())
+    PrintToUser(absl::StrCat("versions and machine, for a report of this failure: ", path));
+}
+
 }  // namespace
 
 int Launch(const LaunchOptions& options, const Program& program, const Environment& environment) {
@@ -340,6 +350,8 @@ int Launch(const LaunchOptions& options, const Program& program, const Environme
   const absl::StatusOr<int> code = Run(*plan, options, environment, *platform, console);
   if (!code.ok()) PrintErrorToUser(code.status().message());
   if (console.has_value()) console->Flush(plan->job ? kFlushLogged : kFlushUnlogged, StopIsPending);
+  if (code.ok() && (*code == exit_code::kFailure || *code == exit_code::kBudgetSpent))
+    KeepEnvironment(*plan, environment);
   if (code.ok()) return *code;
   return absl::IsUnavailable(code.status())                                 ? exit_code::kUnavailable
          : absl::IsInternal(code.status()) || IsOutsideFault(code.status()) ? exit_code::kFailure

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -37,6 +38,28 @@ std::string SlackText(absl::string_view text) {
   return absl::StrReplaceAll(Printable(text), {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}});
 }
 
+// Composer's keys are regular expressions, which match from the beginning of a name: "loss.*", "metrics/(eval|test)/".
+bool IsExpression(const std::string& key) {
+  return key.find_first_of("^$()|\\+") != std::string::npos || absl::StrContains(key, ".*");
+}
+
+// Returns whether the key, a name, a pattern or an expression, is that of the metric.
+bool Includes(const std::string& key, const std::string& metric) {
+  if (key == metric) return true;
+  if (!IsExpression(key)) return fnmatch(key.c_str(), metric.c_str(), 0) == 0;
+  return std::regex_search(metric, std::regex(key), std::regex_constants::match_continuous);
+}
+
+absl::Status CheckExpression(const std::string& key) {
+  try {
+    if (IsExpression(key)) std::regex{key};
+  } catch (const std::regex_error& error) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("slack: include_keys: `", key, "` is no regular expression: ", error.what()));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<SlackSink::Options> SlackSink::ReadOptions(const std::map<std::string, std::string>& settings,
@@ -59,6 +82,7 @@ absl::StatusOr<SlackSink::Options> SlackSink::ReadOptions(const std::map<std::st
     options.origin = "https://slack.com", options.path = "/api/chat.postMessage";
   }
   options.keys = WordsOf(settings, "include_keys");
+  for (const std::string& key : options.keys) RETURN_IF_ERROR(CheckExpression(key));
   options.events = WordsOf(settings, "events");
   options.every_batches = NumberOf(settings, "every_batches", 0);
   options.every_epochs = NumberOf(settings, "every_epochs", 0);
@@ -127,10 +151,8 @@ absl::Status SlackSink::Send(absl::Span<const TrackedRecord> records, TrackerMem
     if (!IsDue(record, told)) continue;
     std::string line;
     for (const auto& [name, value] : record.values) {
-      const bool chosen =
-          std::any_of(options_.keys.begin(), options_.keys.end(), [&, &key = name](const auto& pattern) {
-            return pattern == key || fnmatch(pattern.c_str(), key.c_str(), 0) == 0;
-          });
+      const bool chosen = std::any_of(options_.keys.begin(), options_.keys.end(),
+                                      [&, &key = name](const auto& pattern) { return Includes(pattern, key); });
       if (!chosen) continue;
       absl::StrAppendFormat(&line, "  %s: %.6g", SlackText(name), value);
       ++logs;

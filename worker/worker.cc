@@ -36,6 +36,7 @@
 #include "worker/cuda/cuda_loader.h"
 #include "worker/exit_codes.h"
 #include "worker/gpu_math.h"
+#include "worker/job_seed.h"
 #include "worker/peer_discovery.h"
 #include "worker/run_command.h"
 #include "worker/store.h"
@@ -280,6 +281,7 @@ absl::Status Train(WorkerContext& context, const JobSource& source, const Enviro
   if (context.place.rank == 0) RETURN_IF_ERROR(MakePrivateDir(JoinPath(job.run_folder, "logs")));
   if (job.gpu) RETURN_IF_ERROR(UseGpu(context, job));
   RETURN_IF_ERROR(Connect(context, job));
+  RETURN_IF_ERROR(SettleSeed(job, *context.communicator));
   context.supervision->OnPhase(RunPhase::kBuilding);
   const ConfigNode effective = job.effective;
   const std::string run_folder = job.run_folder;

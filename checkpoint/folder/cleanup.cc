@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
-#include "checkpoint/folder/retention.h"
 #include "checkpoint/folder/verify.h"
+#include "checkpoint/format/checkpoint_link.h"
 
 namespace composer {
 namespace {
@@ -110,6 +110,7 @@ absl::StatusOr<std::vector<std::string>> UnfinishedAttempts(ObjectStore& store) 
 absl::Status DeleteCheckpoint(ObjectStore& store, CheckpointName name) {
   const std::string folder = name.ToString();
   const absl::StatusOr<Manifest> manifest = ReadManifest(store, folder);
+  if (manifest.ok()) RETURN_IF_ERROR(DeleteLink(store, manifest->small, name));
   RETURN_IF_ERROR(store.Delete(ManifestKey(folder)));  // deleted first, so that what a crash leaves is not a checkpoint
   if (!manifest.ok()) return store.DeleteTree(folder);
   RETURN_IF_ERROR(store.DeleteTree(AttemptKey(folder, manifest->attempt)));
@@ -129,9 +130,34 @@ absl::Status DeleteInterrupted(ObjectStore& store, const CleanupScope& scope) {
   return absl::OkStatus();
 }
 
-absl::Status DeleteOld(ObjectStore& store, CheckpointName just_saved, int keep, const CleanupScope& scope) {
+namespace {
+
+// Returns which of these to delete so that the best stay.
+std::vector<CheckpointName> WorseThanBest(ObjectStore& store, std::vector<CheckpointName> committed,
+                                          CheckpointName just_saved, int keep, const KeepBest& best) {
+  std::vector<ScoredCheckpoint> scored;
+  for (const CheckpointName& name : committed) {
+    if (name > just_saved) continue;
+    const absl::StatusOr<Manifest> manifest = ReadManifest(store, name.ToString());
+    if (manifest.ok()) scored.push_back({name, ScoreOf(manifest->small, best.monitor)});
+  }
+  return CheckpointsWorseThanBest(std::move(scored), just_saved, keep, best);
+}
+
+absl::Status DeleteWhole(ObjectStore& store, CheckpointName name) {
+  if (const auto manifest = ReadManifest(store, name.ToString()); manifest.ok())
+    RETURN_IF_ERROR(DeleteLink(store, manifest->small, name));
+  RETURN_IF_ERROR(store.Delete(ManifestKey(name.ToString())));
+  return store.DeleteTree(name.ToString());
+}
+
+}  // namespace
+
+absl::Status DeleteOld(ObjectStore& store, CheckpointName just_saved, int keep, const CleanupScope& scope,
+                       const KeepBest& best) {
   // When all stay, the others are not looked at: a save shall take no longer, nor more memory, the more there are.
-  ASSIGN_OR_RETURN(const auto steps, StepFolders(store, keep < 0 ? just_saved.ToString() : ""));
+  const bool all_stay = keep < 0 && best.count == 0;
+  ASSIGN_OR_RETURN(const auto steps, StepFolders(store, all_stay ? just_saved.ToString() : ""));
   RETURN_IF_ERROR(MayWrite(scope));
   std::vector<CheckpointName> committed;
   for (const auto& [name, step] : steps) {
@@ -139,10 +165,9 @@ absl::Status DeleteOld(ObjectStore& store, CheckpointName just_saved, int keep, 
     if (name == just_saved && step.attempts.size() > 1)
       RETURN_IF_ERROR(DeleteUncommitted(store, name.ToString(), step, nullptr));
   }
-  for (const CheckpointName& name : CheckpointsToDelete(committed, just_saved, keep)) {
-    RETURN_IF_ERROR(store.Delete(ManifestKey(name.ToString())));
-    RETURN_IF_ERROR(store.DeleteTree(name.ToString()));
-  }
+  const std::vector<CheckpointName> old = best.count > 0 ? WorseThanBest(store, committed, just_saved, keep, best)
+                                                         : CheckpointsToDelete(committed, just_saved, keep);
+  for (const CheckpointName& name : old) RETURN_IF_ERROR(DeleteWhole(store, name));
   return absl::OkStatus();
 }
 

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "checkpoint/folder/retention.h"
 #include "checkpoint/format/checkpoint_name.h"
 #include "storage/object_store.h"
 
@@ -21,9 +22,9 @@ absl::StatusOr<std::vector<CheckpointName>> CommittedCheckpoints(ObjectStore& st
 // interrupted. Leaves out a step whose manifest cannot be read, since its attempts cannot be told apart.
 absl::StatusOr<std::vector<std::string>> UnfinishedAttempts(ObjectStore& store);
 
-// Deletes one checkpoint: its manifest, then the attempt that it names, and leftovers of interrupted writes when
-// nothing else remains. Keeps another attempt at its step, which may be a running save; when the manifest cannot be
-// read, deletes everything.
+// Deletes one checkpoint: its link (checkpoint_link.h), its manifest, then the attempt that it names, and leftovers of
+// interrupted writes when nothing else remains. Keeps another attempt at its step, which may be a running save; when
+// the manifest cannot be read, deletes everything.
 absl::Status DeleteCheckpoint(ObjectStore& store, CheckpointName name);
 
 // Says whose leftovers a cleanup may delete.
@@ -42,7 +43,9 @@ absl::Status DeleteInterrupted(ObjectStore& store, const CleanupScope& scope);
 
 // Must be called after `just_saved` was committed. Deletes other attempts at that step, of any run (the name is taken,
 // so they cannot commit any more; one of them may be what a damaged checkpoint consisted of), and the checkpoints that
-// retention.h names. may_write is called as above.
-absl::Status DeleteOld(ObjectStore& store, CheckpointName just_saved, int keep, const CleanupScope& scope);
+// retention.h names. may_write is called as above. With best.count > 0 the best stay, too; the manifests of all that
+// are older are then read, and one that cannot be read stays.
+absl::Status DeleteOld(ObjectStore& store, CheckpointName just_saved, int keep, const CleanupScope& scope,
+                       const KeepBest& best = {});
 
 }  // namespace composer

@@ -2,8 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <limits>
+#include <map>
+#include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "checkpoint/format/checkpoint_name.h"
 
 namespace composer {
@@ -13,5 +17,28 @@ namespace composer {
 // deleted: training fell back behind them, so they were refused, and each is replaced when its step is reached again.
 std::vector<CheckpointName> CheckpointsToDelete(std::vector<CheckpointName> committed, CheckpointName just_saved,
                                                 int keep);
+
+// A checkpoint may be saved with a score: the value that a metric had then. Its small state has it under this key.
+inline constexpr char kScoreKey[] = "score";
+std::string ScoreJson(absl::string_view monitor, double value);
+// Returns NaN when it has none, or that of another metric.
+double ScoreOf(const std::map<std::string, std::string>& small, absl::string_view monitor);
+
+// Says which checkpoints stay besides the newest ones: the best by their scores. count 0: none.
+struct KeepBest {
+  std::string monitor;
+  int count = 0;
+  bool less_is_better = false;
+};
+
+struct ScoredCheckpoint {
+  CheckpointName name;
+  double score = std::numeric_limits<double>::quiet_NaN();
+};
+
+// As CheckpointsToDelete, but the best stay, too, of equal ones the older; one without a score is never among them.
+// keep < 1 counts as 1.
+std::vector<CheckpointName> CheckpointsWorseThanBest(std::vector<ScoredCheckpoint> committed, CheckpointName just_saved,
+                                                     int keep, const KeepBest& best);
 
 }  // namespace composer

@@ -16,8 +16,9 @@ struct CheckpointPlace {
 };
 
 // `path` names a checkpoint (`…/ep1-ba20`), its manifest.json, a folder of checkpoints, the file `latest` in it (of
-// another name: only as a path), which means the same, or a run folder; it is a path or, if `open` handles it, a URL.
-// Returns kNotFound when there is no such folder, kInvalidArgument with advice for another file. Reads no checkpoint.
+// another name: only as a path), which means the same, a link to a checkpoint, or a run folder; it is a path or, if
+// `open` handles it, a URL. Returns kNotFound when there is no such folder, kInvalidArgument with advice for another
+// file. Reads no checkpoint.
 absl::StatusOr<CheckpointPlace> FindCheckpointPlace(const std::string& path, const StoreOpener& open = nullptr);
 
 }  // namespace composer

@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "checkpoint/folder/cleanup.h"
 #include "checkpoint/folder/verify.h"
+#include "checkpoint/format/checkpoint_link.h"
 #include "checkpoint/save/writer.h"
 
 namespace composer {
@@ -75,7 +76,7 @@ absl::StatusOr<std::string> Saver::SaveSnapshot(const absl::Status& taken, const
   }
   location = exchange_.Broadcast(std::move(location));
   if (!location.ok()) return Annotate(location.status(), context);
-  if (leads) AfterCommit(step);
+  if (leads) AfterCommit(step, snapshot.small);
   return location;
 }
 
@@ -156,12 +157,13 @@ absl::Status Saver::PutManifest(const std::string& name, absl::string_view text)
 }
 
 // The checkpoint is safe by now, so a failure here is only worth a warning.
-void Saver::AfterCommit(CheckpointName step) {
+void Saver::AfterCommit(CheckpointName step, const std::map<std::string, std::string>& small) {
+  WarnIfError(PutLink(store_, small, step), "cannot write the link to the checkpoint");
   if (!options_.latest.empty()) {
     WarnIfError(store_.Put(options_.latest, {absl::StrCat(step.ToString(), "\n")}),
                 "cannot write the hint to the newest");
   }
-  WarnIfError(DeleteOld(store_, step, options_.keep, {options_.run_name, options_.may_write}),
+  WarnIfError(DeleteOld(store_, step, options_.keep, {options_.run_name, options_.may_write}, options_.best),
               "cannot delete old checkpoints");
 }
 

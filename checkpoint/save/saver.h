@@ -12,6 +12,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "absl/types/span.h"
 #include "base/clock.h"
 #include "checkpoint/exchange/rank_exchange.h"
+#include "checkpoint/folder/retention.h"
 #include "checkpoint/format/manifest.h"
 #include "checkpoint/format/state_dict.h"
 #include "checkpoint/save/snapshot.h"
@@ -30,6 +32,7 @@ namespace composer {
 struct SaverOptions {
   std::string run_name;
   int keep = -1;                                 // the newest `keep` stay (retention.h); -1: all
+  KeepBest best;                                 // stay, too; with a count, keep < 1 is 1
   bool overwrite = false;                        // replace a valid checkpoint of the same step that another run wrote
   std::string latest = std::string(kLatestKey);  // the hint's key; "": none
   Clock* clock = &RealClock::Get();
@@ -65,7 +68,7 @@ class Saver {
   absl::Status PutManifest(const std::string& name, absl::string_view text);
   absl::Status MayWrite() const;
   void CleanUp();
-  void AfterCommit(CheckpointName step);
+  void AfterCommit(CheckpointName step, const std::map<std::string, std::string>& small);
 
   ObjectStore& store_;
   RankExchange exchange_;

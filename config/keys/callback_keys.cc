@@ -21,6 +21,8 @@ weights_only | bool | false | The model's tensors only.
 async | bool | true | Train on while a checkpoint is written.
 overlap | one of wait, skip | wait | A save that is due while another is being written.
 ignore_keys | texts | [] | Patterns of what is not saved.
+save_metrics | bool | false | What metrics have summed up, too.
+top_k | map save_top_k | - | Keep only the checkpoints at which a metric was best, and the newest.
 
 [callback early_stopper] Stops when a metric no longer improves.
 monitor | text 1.. | required | The metric.
@@ -28,6 +30,10 @@ dataloader_label | text | - | Whose.
 comp | one of auto, less, lt, greater, gt | auto | What is better; auto: by the metric's name.
 min_delta | number 0.. | 0 | Smallest improvement.
 patience | time >=0 | 1ep | How long to wait for one.
+
+[callback eval_output_logging] A table of what each evaluation's samples were, and what the model made of them.
+num_samples | int 1..1048576 | 100 | Of each evaluation, the first ones.
+log_tokens | bool | false | The numbers of the input's tokens, too.
 
 [callback export_for_inference] Writes the model at the end.
 save_path | text | ({run_folder}/export) | The folder.
@@ -71,6 +77,8 @@ interval | interval | 100ba | How often.
 mode | one of input, segmentation | input | What.
 num_images | int 1..1073741824 | 8 | How many.
 channels_last | bool | false | The layout of images.
+input_key | text 1.. | inputs | Which tensor of a batch has them; 0 is inputs, 1 targets.
+target_key | text 1.. | targets | Which tensor has the ground truth.
 
 [callback load_checkpoint] Loads a checkpoint at an event.
 load_path | text 1.. | required | Its place.

@@ -12,6 +12,11 @@ build | number 0.. | 600 | Until the job is built.
 load | number 0.. | 900 | Until a checkpoint is loaded.
 first_step | number 0.. | 1200 | Until the first step is done.
 
+[map save_top_k] Which checkpoints stay, besides the newest.
+monitor | text 1.. | required | A metric: metrics/eval/NAME, metrics/train/NAME or loss/train/total.
+k | int 1..1048576 | 1 | How many.
+mode | one of auto, min, max | auto | What is better; auto: by the metric's name.
+
 [map job] A training job. Names are those of Composer's Trainer where it has them.
 run_name | text 1.. | (the file's name, or COMPOSER_RUN_NAME, RUN_NAME) | The name of the run: 1 to 200 bytes without `/` and control characters.
 run_folder | text 1.. | runs/{run_name} | Where everything of the run goes.
@@ -50,13 +55,15 @@ ddp_sync_strategy | one of single_auto_sync, multi_auto_sync, forced_sync | sing
 ddp_config | map ddp | {} | How gradients are summed.
 parallelism_config | map parallelism | {} | Sharding and tensor parallelism.
 fsdp_config | map fsdp | - | Composer's older key for parallelism_config.fsdp.
-seed | int 0.. | 0 | Of weights, sample order and everything random.
+seed | int 0.. or one of random | 0 | Of weights, sample order and everything random; random: drawn once for the run.
 deterministic_mode | bool | false | An operation without a deterministic implementation is an error.
 composer_compat | bool | false | As Composer where it is wrong.
 on_nan | one of stop, skip, continue | stop; continue when composer_compat is true | What a step does whose loss or gradients are NaN or infinite.
 train_metrics_interval | int 0.. | 1 | Batches between train metrics; 0: never.
 save_folder | text 1.. | ({run_folder}/checkpoints) | Where checkpoints go: a path or a URL.
-save_filename | text 1.. | ep{epoch}-ba{batch} | Names of checkpoints.
+save_filename | text 1.. | ep{epoch}-ba{batch} | Names of checkpoints; another name is a file that leads to one.
+save_metrics | bool | false | Save what metrics have summed up, so that a run that resumes knows the last evaluation.
+save_top_k | map save_top_k | - | Keep only the checkpoints at which a metric was best, and the newest.
 save_latest_filename | text | latest | A file that names the newest checkpoint; `none`: it is not written.
 save_interval | time >=0 | 1ep | How often to save; 0: only at the end.
 save_num_checkpoints_to_keep | int 1..1048576 or one of -1 | -1 | -1: all.

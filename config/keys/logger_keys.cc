@@ -23,8 +23,10 @@ include tracker
 filename | text 1.. | logs/logs-rank{rank}.txt | The file.
 flush_interval | int 1..1073741824 | 100 | Batches.
 log_traces | bool | true | Traces of algorithms, too.
-capture_stdout | one of false | false | Refused: the launcher keeps the streams of every rank.
-capture_stderr | one of false | false | Refused: the launcher keeps the streams of every rank.
+capture_stdout | bool | true | Composer's; the launcher keeps the streams of every rank in logs/ anyway.
+capture_stderr | bool | true | The same.
+
+[logger in_memory] Metrics in the memory of the process, for a C++ program that builds the job itself.
 
 [logger mlflow] Sends metrics and hyperparameters to an MLflow server.
 tracking_uri | text | (MLFLOW_TRACKING_URI) | The server: http://HOST:PORT.

@@ -66,9 +66,13 @@ filename | text | ep{epoch}-ba{batch}-rank{rank}.json | A file's name.
 merged_trace_filename | text | merged_trace.json | The merged file.
 num_traces_to_keep | int -1..1048576 | -1 | -1: all.
 
+[map tensorboard_trace_handler] Traces for TensorBoard's profiler plugin.
+folder | text 1.. | "{run_folder}/tensorboard_traces" | The folder.
+
 [map profiler] The profiler.
 schedule | map profiler_schedule | {} | Which batches are recorded.
 json_trace_handler | map trace_handler | {} | Where traces go.
+tensorboard_trace_handler | map tensorboard_trace_handler | - | Traces for TensorBoard's profiler plugin, too.
 torch_prof_record_shapes | bool | false | Shapes of operators.
 torch_prof_profile_memory | bool | true | Memory.
 torch_prof_with_flops | bool | true | Floating-point operations.

@@ -16,6 +16,7 @@
 #include "trainer/callbacks/monitors/speed_monitor.h"
 #include "trainer/callbacks/monitors/system_metrics_monitor.h"
 #include "trainer/callbacks/monitors/throughput.h"
+#include "trainer/callbacks/output/eval_output_logging.h"
 #include "trainer/callbacks/output/export_for_inference.h"
 #include "trainer/callbacks/output/image_visualizer.h"
 #include "trainer/callbacks/output/log_diffusion_images.h"

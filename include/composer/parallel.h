@@ -5,6 +5,7 @@
 #include "trainer/collectives/c10d_communicator.h"
 #include "trainer/collectives/init_from_environment.h"
 #include "trainer/collectives/mesh.h"
+#include "trainer/collectives/object_collectives.h"
 #include "trainer/core/communicator.h"
 #include "trainer/core/model_sharding.h"
 #include "trainer/options/activation_options.h"

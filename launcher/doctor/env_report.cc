@@ -131,6 +131,11 @@ std::string EnvironmentReport(const DoctorFacts& machine, const ProgramFacts& pr
   return text;
 }
 
+std::string GatherEnvironmentReport(const Environment& environment) {
+  const DoctorFacts machine = GatherDoctorFacts(environment, environment.GetOr("TMPDIR", "/tmp"), nullptr);
+  return EnvironmentReport(machine, GatherPrograms(machine, environment), environment);
+}
+
 int EnvCommand(const std::vector<std::string>& arguments, const Environment& environment) {
   bool help = false;
   const std::vector<Option> table = {{.name = "help", .short_name = 'h', .help = "print this", .set = IntoBool(&help)}};
@@ -143,8 +148,7 @@ int EnvCommand(const std::vector<std::string>& arguments, const Environment& env
     return PrintHelp(CommandHelp("composer env", "Prints versions, machine and variables, to paste into a report.",
                                  table, HelpColumns()));
   }
-  const DoctorFacts machine = GatherDoctorFacts(environment, environment.GetOr("TMPDIR", "/tmp"), nullptr);
-  std::fputs(EnvironmentReport(machine, GatherPrograms(machine, environment), environment).c_str(), stdout);
+  std::fputs(GatherEnvironmentReport(environment).c_str(), stdout);
   std::fflush(stdout);
   return exit_code::kDone;
 }

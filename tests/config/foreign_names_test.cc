@@ -134,7 +134,7 @@ TEST(MissingKeys, AnswerByNameWithTheWayOut) {
   const std::pair<const char*, const char*> kCases[] = {
       {"loggers: {MosaicMLLogger: {}}", "there is no logger `MosaicMLLogger`: it writes to the MosaicML platform"},
       {"loggers: [neptune]", "there is no logger `neptune`: its service has ended; `mlflow`, `wandb`"},
-      {"callbacks: {EvalOutputLogging: {}}", "run `composer predict` on the data"},
+      {"callbacks: {AsyncEval: {}}", "run `composer eval` beside the run"},
       {"optimizers: {name: SparseAdam}", "it needs sparse gradients"},
       {"device: tpu", "device: `tpu`: this machine is not supported; LibTorch here runs on cpu and gpu (CUDA)"},
       {"device: cuda", "write `gpu`"},
@@ -145,7 +145,6 @@ TEST(MissingKeys, AnswerByNameWithTheWayOut) {
       {"eval_dataloader: [{name: text, path: a, shuffle: false}]", "evaluations read their data in order"},
       {"model: {name: gpt, attn_config: {}}", "scaled_dot_product_attention"},
       {"callbacks: {checkpoint_saver: {folder: a, remote_file_name: b}}", "a `folder` may be in a store itself"},
-      {"callbacks: [{image_visualizer: {input_key: 0}}]", "images are the batch's inputs"},
       {"callbacks: {export_for_inference: {save_format: onnx}}", "makes an ONNX file of the run"},
       {"callbacks: {export_for_inference: {sample_input: 1}}", "`composer checkpoint export RUN model.onnx`"},
       {"loggers: {slack: {formatter_func: f}}", "a plugin's logger has one in C++"},

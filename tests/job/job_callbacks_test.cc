@@ -39,7 +39,9 @@ const std::vector<NamedKeys>& Rows() {
         {"num_checkpoints_to_keep", "3"},
         {"overwrite", "true"},
         {"weights_only", "true"},
-        {"ignore_keys", "[optimizer/*]"}}},
+        {"ignore_keys", "[optimizer/*]"},
+        {"save_metrics", "true"},
+        {"top_k", "{monitor: loss/train/total}"}}},
       {"early_stopper",
        "EarlyStopper",
        1,
@@ -48,6 +50,7 @@ const std::vector<NamedKeys>& Rows() {
         {"comp", "less"},
         {"min_delta", "0.5"},
         {"patience", "2ba"}}},
+      {"eval_output_logging", "EvalOutputLogging", 0, {{"num_samples", "3"}, {"log_tokens", "true"}}},
       {"export_for_inference", "ExportForInference", 0, {{"save_path", "out"}, {"save_format", "safetensors"}}},
       {"fail_at",
        "FailAt",
@@ -72,7 +75,12 @@ const std::vector<NamedKeys>& Rows() {
       {"image_visualizer",
        "ImageVisualizer",
        0,
-       {{"interval", "2ba"}, {"mode", "segmentation"}, {"num_images", "2"}, {"channels_last", "true"}}},
+       {{"interval", "2ba"},
+        {"mode", "segmentation"},
+        {"num_images", "2"},
+        {"channels_last", "true"},
+        {"input_key", "pixels"},
+        {"target_key", "1"}}},
       {"load_checkpoint",
        "LoadCheckpoint",
        1,
@@ -156,7 +164,8 @@ class JobCallbacksTest : public CallbackTest {
     std::vector<CallbackFactory> factories;
     EXPECT_EQ(ErrorOf(yaml,
                       [&](ConfigMap& root) {
-                        factories = ReadCallbacks(root, plugins), ReadCheckpointSavers(root), ReadGenerate(root, 7);
+                        factories = ReadCallbacks(root, plugins), ReadCheckpointSavers(root, "r"),
+                        ReadGenerate(root, 7);
                       }),
               "")
         << yaml;
@@ -208,7 +217,7 @@ TEST_F(JobCallbacksTest, EveryNameIsMadeWithItsDefaultsAndWithAllItsKeys) {
 TEST_F(JobCallbacksTest, EveryKeyIsReadAndNoOther) {
   CheckKeys("callbacks", Rows(), [](ConfigMap& root) {
     ReadCallbacks(root, {});
-    ReadCheckpointSavers(root);
+    ReadCheckpointSavers(root, "r");
     ReadGenerate(root, 7);
   });
 }
@@ -332,7 +341,7 @@ TEST_F(JobCallbacksTest, AListMayHaveANameTwiceAndWhatIsNoNameIsSaidOnce) {
   EXPECT_TRUE(Made("{}").empty());
   EXPECT_TRUE(Made("{callbacks: }").empty());
   const std::string error = ErrorOf("{callbacks: 7}", [](ConfigMap& root) {
-    ReadCallbacks(root, {}), ReadCheckpointSavers(root), ReadFatalWrite(root);
+    ReadCallbacks(root, {}), ReadCheckpointSavers(root, "r"), ReadFatalWrite(root);
   });
   EXPECT_EQ(error, "job.yaml:1:13: callbacks: expected a map, got `7`");
 }

@@ -26,12 +26,13 @@ LoadOptions Loading(const std::string& yaml) {
 }
 std::vector<SaveOptions> Savers(const std::string& yaml) {
   std::vector<SaveOptions> savers;
-  EXPECT_EQ(ErrorOf(yaml, [&](ConfigMap& root) { savers = ReadCheckpointSavers(root); }), "") << yaml;
+  EXPECT_EQ(ErrorOf(yaml, [&](ConfigMap& root) { savers = ReadCheckpointSavers(root, "r"); }), "") << yaml;
   return savers;
 }
 std::string Error(const std::string& yaml) {
-  return ErrorOf(
-      yaml, [](ConfigMap& root) { ReadSaving(root, "r", "/runs/r"), ReadLoading(root), ReadCheckpointSavers(root); });
+  return ErrorOf(yaml, [](ConfigMap& root) {
+    ReadSaving(root, "r", "/runs/r"), ReadLoading(root), ReadCheckpointSavers(root, "r");
+  });
 }
 
 TEST(JobCheckpointsTest, SavingHasDefaultsAndKeys) {
@@ -58,21 +59,28 @@ TEST(JobCheckpointsTest, SavingHasDefaultsAndKeys) {
   EXPECT_THAT(other.save_ignore_keys.patterns(), ElementsAre("optimizer/*", "rng"));
 }
 
-TEST(JobCheckpointsTest, ComposersFileNamesMeanAFolder) {
+TEST(JobCheckpointsTest, ComposersFileNamesMeanAFolderAndALink) {
   const struct {
     const char* keys;
     const char* folder;
     const char* latest;
+    const char* link = "";
   } kCases[] = {
       {"{save_folder: /ck}", "/ck", "latest"},
       {"{save_folder: /ck, save_filename: 'ep{epoch}-ba{batch}-rank{rank}.pt', save_latest_filename: "
        "'latest-rank{rank}.pt'}",
-       "/ck", "latest"},
+       "/ck", "latest", "ep{epoch}-ba{batch}-rank{rank}.pt"},
+      {"{save_folder: /ck, save_filename: 'ba{batch:06}-rank{rank}.pt'}", "/ck", "latest",
+       "ba{batch:06}-rank{rank}.pt"},
+      {"{save_folder: /ck, save_filename: '{run_name}/e{epoch}/{token}-{total_wct}.pt'}", "/ck", "latest",
+       "{run_name}/e{epoch}/{token}-{total_wct}.pt"},
+      {"{save_folder: /ck, save_filename: '{run_name}/best.pt'}", "/ck/r", "latest", "best.pt"},
       {"{save_folder: /ck, save_filename: 'ep{epoch}-ba{batch}'}", "/ck", "latest"},
-      {"{save_folder: /ck, save_filename: 'ep{epoch}-ba{batch}.pt.zst'}", "/ck", "latest"},
+      {"{save_folder: /ck, save_filename: 'ep{epoch}-ba{batch}.pt.zst'}", "/ck", "latest",
+       "ep{epoch}-ba{batch}.pt.zst"},
       {"{save_folder: /ck, save_filename: '{run_name}/x/ep{epoch}-ba{batch}-rank{rank}.pt', save_latest_filename: "
        "'{run_name}/x/newest-rank{rank}.symlink'}",
-       "/ck/r/x", "newest"},
+       "/ck/r/x", "newest", "ep{epoch}-ba{batch}-rank{rank}.pt"},
       {"{save_folder: 's3://b/{run_name}', save_filename: 'a/ep{epoch}-ba{batch}', save_latest_filename: ''}",
        "s3://b/r/a", ""},
   };
@@ -80,14 +88,18 @@ TEST(JobCheckpointsTest, ComposersFileNamesMeanAFolder) {
     const SaveOptions save = Saving(test.keys);
     EXPECT_EQ(save.save_folder, test.folder) << test.keys;
     EXPECT_EQ(save.save_latest, test.latest) << test.keys;
+    EXPECT_EQ(save.save_filename, test.link) << test.keys;
   }
   const std::pair<const char*, const char*> kMistakes[] = {
-      {"{save_filename: 'ba{batch}-rank{rank}.pt'}", "save_filename: \"ba{batch}-rank{rank}.pt\" cannot name"},
-      {"{save_filename: 'ep{epoch}-ba{batch}-{token}'}", "ep{epoch}-ba{batch}"},
+      {"{save_filename: 'ba{batsh}.pt'}", "save_filename: unknown placeholder {batsh}; there are {run_name}"},
+      {"{save_filename: 'ba{batsh}.pt'}", "(did you mean `batch`?)"},
+      {"{save_filename: 'ba{batch'}", "{ without }"},
+      {"{save_filename: 'ep{epoch}-ba{batch}/model.pt'}", "cannot be the name of a file that leads to a checkpoint"},
+      {"{save_filename: 'my model {batch}'}", "cannot be the name of a file that leads to a checkpoint"},
+      {"{save_filename: 'newest', save_latest_filename: newest}", "the file that names the newest checkpoint"},
       {"{save_filename: '../ep{epoch}-ba{batch}'}", "must stay below save_folder"},
       {"{save_filename: 'a/../../ep{epoch}-ba{batch}'}", "must stay below save_folder"},
       {"{save_filename: '/a/ep{epoch}-ba{batch}'}", "must stay below save_folder"},
-      {"{save_filename: '{epoch}/ep{epoch}-ba{batch}'}", "in one folder"},
       {"{save_latest_filename: 'x/latest'}", "save_latest_filename: "},
       {"{save_latest_filename: 'ep1-ba2'}", "cannot be the name"},
       {"{save_latest_filename: 'a b'}", "cannot be the name"},
@@ -113,8 +125,9 @@ TEST(JobCheckpointsTest, LoadingHasDefaultsAndKeys) {
 TEST(JobCheckpointsTest, EveryRootKeyIsReadAndMistakesAreNamed) {
   for (const char* key :
        {"save_folder", "save_filename", "save_latest_filename", "save_interval", "save_num_checkpoints_to_keep",
-        "autoresume", "save_overwrite", "save_weights_only", "save_async", "save_overlap", "save_ignore_keys",
-        "load_path", "load_weights_only", "load_strict_model_weights", "load_ignore_keys", "load_exclude_algorithms"}) {
+        "save_metrics", "save_top_k", "autoresume", "save_overwrite", "save_weights_only", "save_async", "save_overlap",
+        "save_ignore_keys", "load_path", "load_weights_only", "load_strict_model_weights", "load_ignore_keys",
+        "load_exclude_algorithms"}) {
     EXPECT_THAT(Error(absl::StrCat("{", key, ": {x: 1}}")), HasSubstr(absl::StrCat(key, ": expected")));
     EXPECT_THAT(Error(absl::StrCat("{", key, "s: 1}")), HasSubstr(absl::StrCat("did you mean `", key, "`?")));
   }
@@ -125,6 +138,37 @@ TEST(JobCheckpointsTest, EveryRootKeyIsReadAndMistakesAreNamed) {
   EXPECT_THAT(Error("{save_weights_only: true}"), HasSubstr("no run can go on from weights alone"));
   EXPECT_EQ(Error("{save_weights_only: true, autoresume: false}"), "");
   EXPECT_THAT(Error("{callbacks: {checkpoint_saver: }}"), HasSubstr("checkpoint_saver.folder: is required"));
+}
+
+TEST(JobCheckpointsTest, TheBestAreKeptByAMetric) {
+  EXPECT_FALSE(Saving("{}").save_top_k.has_value());
+  const struct {
+    const char* keys;
+    int k;
+    bool less;
+  } kCases[] = {
+      {"monitor: metrics/eval/MulticlassAccuracy", 1, false},
+      {"monitor: metrics/eval/CrossEntropy, k: 3", 3, true},
+      {"monitor: metrics/eval/CrossEntropy, mode: max", 1, false},
+      {"monitor: metrics/eval/MulticlassAccuracy, mode: min", 1, true},
+  };
+  for (const auto& test : kCases) {
+    const SaveOptions save = Saving(absl::StrCat("{save_top_k: {", test.keys, "}}"));
+    ASSERT_TRUE(save.save_top_k.has_value());
+    EXPECT_EQ(save.save_top_k->k, test.k) << test.keys;
+    EXPECT_EQ(save.save_top_k->less_is_better, test.less) << test.keys;
+  }
+  EXPECT_THAT(Error("{save_top_k: {k: 2}}"), HasSubstr("save_top_k.monitor: is required"));
+  EXPECT_THAT(Error("{save_top_k: {monitor: Accuracy}}"), HasSubstr("say whose: metrics/eval/Accuracy"));
+  EXPECT_THAT(Error("{save_top_k: {monitor: a/b, k: 0}}"), HasSubstr("save_top_k.k: must be at least 1"));
+  EXPECT_THAT(Error("{save_top_k: {monitor: a/b, mode: best}}"), HasSubstr("save_top_k.mode: "));
+  const auto savers = Savers(
+      "{callbacks: {checkpoint_saver: {folder: '/a/{run_name}', filename: 'w{batch}', save_metrics: true, top_k: "
+      "{monitor: loss/train/total}}}}");
+  ASSERT_EQ(savers.size(), 1u);
+  EXPECT_EQ(savers[0].save_folder, "/a/r");
+  EXPECT_EQ(savers[0].save_filename, "w{batch}");
+  EXPECT_TRUE(savers[0].save_metrics && savers[0].save_top_k->less_is_better);
 }
 
 TEST(JobCheckpointsTest, SaversAreAsManyAsGiven) {

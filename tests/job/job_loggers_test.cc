@@ -44,6 +44,7 @@ const std::vector<NamedKeys>& Rows() {
         {"log_traces", "false"},
         {"capture_stdout", "false"},
         {"capture_stderr", "false"}}},
+      {"in_memory", "InMemoryLogger", 0, {}},
       {"mlflow",
        "MLFlowLogger",
        0,
@@ -223,7 +224,6 @@ TEST_F(JobLoggersTest, MistakesAreNamed) {
                         "tensorboard, wandb (did"));
   EXPECT_THAT(Error("{loggers: {tensorboard: {flush_interval: 0}}}"), HasSubstr("must be at least 1, got 0"));
   EXPECT_THAT(Error("{loggers: {tensorboard: {rank_zero_only: false}}}"), HasSubstr("leave it true"));
-  EXPECT_THAT(Error("{loggers: {file_logger: {capture_stderr: true}}}"), HasSubstr("the launcher keeps both streams"));
   EXPECT_THAT(Error("{console_stream: both}"), HasSubstr("`both` is not one of stderr, stdout"));
   EXPECT_THAT(Error("{console_log_interval: 5sp}"), HasSubstr("console_log_interval: must be at least one batch"));
   EXPECT_THAT(Error("{progress_bar: 1}"), HasSubstr("progress_bar: expected true or false, got `1`"));

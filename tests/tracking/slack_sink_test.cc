@@ -65,6 +65,20 @@ TEST_F(SlackSinkTest, TellsEventsAndChosenMetricsAtTheInterval) {
   EXPECT_EQ(slack_->texts.back(), "*r* continues after a restart");
 }
 
+TEST_F(SlackSinkTest, KeysMayBeComposersExpressions) {
+  for (const auto& [key, is_told] : {std::pair("loss.*", true), std::pair("^loss/(train|eval)/", true),
+                                     std::pair("train/total$", false), std::pair("loss/(eval)", false)}) {
+    slack_->texts.clear();
+    SlackSink sink = Sink({{"include_keys", key}, {"every_batches", "1"}});
+    TrackerMemory memory;
+    ASSERT_TRUE(sink.Send({Record(1, 1)}, memory).ok());
+    EXPECT_EQ(slack_->texts.size(), is_told ? 1u : 0u) << key;
+  }
+  const absl::Status refused = SlackSink::ReadOptions({{"include_keys", "loss/(a"}}, hook_).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("`loss/(a` is no regular expression"));
+}
+
 TEST_F(SlackSinkTest, AMessageHasAtMostSoManyLogsAndAFailureRepeatsNone) {
   SlackSink sink = Sink({{"include_keys", "loss/*"}, {"every_batches", "1"}, {"max_logs_per_message", "2"}});
   ASSERT_TRUE(sink.Begin({"r", "/r", 0}, memory_).ok());

@@ -88,7 +88,7 @@ TEST(JobArgumentsTest, EachIsAKeyOrSaysWhyNot) {
   }
   EXPECT_THAT(unknown,
               UnorderedElementsAre("spin_dataloaders", "algorithm_passes", "load_object_store", "load_progress_bar",
-                                   "save_metrics", "precision_config", "python_log_level"));
+                                   "precision_config", "python_log_level"));
 }
 
 TEST(JobArgumentsTest, AllMistakesOfAFileAreSaidAtOnceWithTheirPlaces) {

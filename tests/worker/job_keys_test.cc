@@ -118,6 +118,9 @@ Case CaseOf(const KeySection& section) {
       {"tensor_parallel", {"parallelism_config.tp", job("", "", "parallelism_config: {tp: @}")}},
       {"profiler", {"profiler", job("", "", "profiler: @")}},
       {"profiler_schedule", {"profiler.schedule", job("", "", "profiler: {schedule: @}")}},
+      {"tensorboard_trace_handler",
+       {"profiler.tensorboard_trace_handler", job("", "", "profiler: {tensorboard_trace_handler: @}")}},
+      {"save_top_k", {"save_top_k", job("", "", "save_top_k: @")}},
       {"trace_handler", {"profiler.json_trace_handler", job("", "", "profiler: {json_trace_handler: @}")}},
   };
   const auto it = kMaps.find(name);

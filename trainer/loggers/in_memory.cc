@@ -11,6 +11,36 @@ std::vector<double> MetricHistory::Values(absl::string_view metric) const {
   return result;
 }
 
+std::map<std::string, std::vector<double>> MetricHistory::GetTimeseries(absl::string_view metric) const {
+  std::map<std::string, std::vector<double>> series;
+  const auto found = data.find(metric);
+  if (found == data.end()) return series;
+  const auto count = [](int64_t number) { return static_cast<double>(number); };
+  for (const auto& [when, value] : found->second) {
+    const std::pair<absl::string_view, double> row[] = {{"iteration", count(when.iteration)},
+                                                        {"epoch", count(when.epoch)},
+                                                        {"batch", count(when.batch)},
+                                                        {"batch_in_epoch", count(when.batch_in_epoch)},
+                                                        {"sample", count(when.sample)},
+                                                        {"sample_in_epoch", count(when.sample_in_epoch)},
+                                                        {"token", count(when.token)},
+                                                        {"token_in_epoch", count(when.token_in_epoch)},
+                                                        {"total_wct", absl::ToDoubleSeconds(when.total_wct)},
+                                                        {"epoch_wct", absl::ToDoubleSeconds(when.epoch_wct)},
+                                                        {"batch_wct", absl::ToDoubleSeconds(when.batch_wct)},
+                                                        {metric, value}};
+    for (const auto& [name, number] : row) series[std::string(name)].push_back(number);
+  }
+  return series;
+}
+
+const InMemoryLogger* InMemoryLogger::Among(absl::Span<const std::unique_ptr<LoggerDestination>> loggers) {
+  for (const auto& logger : loggers) {
+    if (const auto* found = dynamic_cast<const InMemoryLogger*>(logger.get())) return found;
+  }
+  return nullptr;
+}
+
 absl::Status InMemoryLogger::Write(const MetricRecord& record) {
   ++history_->records;
   for (const MetricValue& metric : record.metrics) {

@@ -82,6 +82,14 @@ struct ResumePoint {
   std::string configuration;  // SavedDataSettings::configuration as saved; "" in older checkpoints
 };
 
+// SaveTopK keeps the checkpoints at which a metric was best. One that was saved without the metric having been measured
+// at that very batch is never among them; the newest checkpoint stays anyway, so that the run can resume.
+struct SaveTopK {
+  std::string monitor;  // "metrics/eval/MulticlassAccuracy", "metrics/train/…", "loss/train/total"
+  int k = 1;
+  bool less_is_better = false;
+};
+
 struct SaveOptions {
   std::string save_folder;  // a path, or a URL that open_store knows; "": no checkpoints
   // A function is asked at BATCH_CHECKPOINT, EPOCH_CHECKPOINT and ITERATION_CHECKPOINT; a batch is saved once.
@@ -91,7 +99,12 @@ struct SaveOptions {
   bool save_overwrite = false;            // replace valid checkpoints of the same step that another run wrote
   bool save_weights_only = false;         // save model tensors only; no run can resume from it
   std::string save_latest = "latest";     // the file that holds the newest checkpoint's name, for people; "": none
-  bool save_async = true;                 // copy the state, then train on while it is written
+  // Names a file below save_folder that leads to the checkpoint, by placeholders (saved_names.h): "step{batch}.pt"; "":
+  // none.
+  std::string save_filename;
+  std::optional<SaveTopK> save_top_k;  // with save_num_checkpoints_to_keep, the newest stay, too
+  bool save_metrics = false;           // save what metrics have summed up, too (resume/saved_metrics.h)
+  bool save_async = true;              // copy the state, then train on while it is written
   SaveOverlap save_overlap = SaveOverlap::kWait;
   IgnoredKeys save_ignore_keys;  // of tensor names and small keys; see saved_state.h
   // If true, a failed save is logged as a warning and ends these saves instead of the run; the supervision is not

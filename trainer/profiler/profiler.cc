@@ -86,6 +86,7 @@ absl::Status Profiler::Run(Event event, State& state, Logger& logger) {
     case Event::kFitEnd:
       Stop(state);
       Merge(options_.merge_timeout);
+      CloseHandlers();
       break;
     default:
       break;
@@ -96,7 +97,12 @@ absl::Status Profiler::Run(Event event, State& state, Logger& logger) {
 absl::Status Profiler::Close(State& state, Logger& logger) {
   Stop(state);
   Merge(absl::ZeroDuration());
+  CloseHandlers();
   return absl::OkStatus();
+}
+
+void Profiler::CloseHandlers() {
+  for (const auto& handler : std::exchange(options_.trace_handlers, {})) WarnIfError(handler->Close(), handler->name());
 }
 
 ProfilerAction Profiler::Action(const State& state) const {
@@ -189,8 +195,10 @@ absl::Status Profiler::Write(const State& state) {
   const std::string folder = FillName(options_.folder, values);
   const std::string trace = JoinPath(folder, FillName(options_.filename, values));
   RETURN_IF_ERROR(MakeDirs(DirName(trace)));
-  RETURN_IF_ERROR(
-      WriteTrace(window_, {base_ns_, state.identity.rank, state.identity.world_size, state.identity.run_name}, trace));
+  const TraceFileHeader header = {base_ns_, state.identity.rank, state.identity.world_size, state.identity.run_name};
+  RETURN_IF_ERROR(WriteTrace(window_, header, trace));
+  for (const auto& handler : options_.trace_handlers)
+    WarnIfError(handler->Take({window_, header, values, trace}), handler->name());
 
   Saved& saved = saved_.emplace_back();
   saved.own_files.push_back(trace);

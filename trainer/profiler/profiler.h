@@ -7,6 +7,7 @@
 //   ep{epoch}-ba{batch}-rank{rank}.roofline.txt    each layer's share of the machine's peak (roofline.h), and the same
 //                                                  as .roofline.json; with ProfilerOptions::roofline
 //
+// passes it to the trace handlers of its options (trace_handler.h),
 // and at the end of training, on rank 0, merged_trace.json with all of them. Add it as the last callback, so that those
 // before it are recorded to their end. It needs no other wiring: it sets State::tracer for the batches it records. When
 // it cannot write something, it warns, and training continues.
@@ -34,6 +35,7 @@
 #include "trainer/profiler/system_sampler.h"
 #include "trainer/profiler/timeline.h"
 #include "trainer/profiler/trace_file.h"
+#include "trainer/profiler/trace_handler.h"
 #include "trainer/profiler/trace_name.h"
 
 namespace composer {
@@ -51,6 +53,7 @@ struct ProfilerOptions {
   SystemSamplerOptions system;
   OpTrace::Options ops;
   bool roofline = false;  // CPU only; measures the machine once, which takes half a second
+  std::vector<std::shared_ptr<TraceHandler>> trace_handlers;  // get each window besides, in this order
   // How long rank 0 waits at the end of training for the files of the other ranks, which do not wait for it.
   absl::Duration merge_timeout = absl::Seconds(10);
 };
@@ -84,6 +87,7 @@ class Profiler final : public Callback {
   absl::Status Write(const State& state);
   absl::Status WriteRoofline(const State& state, const std::string& stem, const std::string& title);
   void RemoveOldest();
+  void CloseHandlers();
   void Merge(absl::Duration timeout);
   NameValues Values(const State& state) const;
 

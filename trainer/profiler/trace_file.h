@@ -32,6 +32,7 @@ struct TraceFileHeader {
   int rank = 0;
   int world_size = 1;
   std::string run_name;
+  bool with_profiler_steps = false;  // each batch as ProfilerStep#N of its thread, too, as torch's profiler has them
 };
 
 // The row in which an event is drawn. The rows of a rank are its batches, its threads, and the streams of its GPU.

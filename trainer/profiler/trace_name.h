@@ -1,5 +1,5 @@
-// Fills in file names with Composer's placeholders: {run_name} {rank} {world_size} {epoch} {batch} {batch_in_epoch}
-// {sample} {sample_in_epoch} {token} {token_in_epoch}, and our own {run_folder}. Other text is kept.
+// Fills in file names with Composer's placeholders: {run_name} {rank} {world_size}, those of the time
+// (base/name_template.h), and our own {run_folder}. Other text is kept.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

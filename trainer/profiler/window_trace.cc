@@ -65,8 +65,12 @@ void WriteRows(const Window& window, const TraceFileHeader& header, TraceFileWri
   }
 }
 
-void WriteBatches(const Window& window, TraceFileWriter& out) {
+void WriteBatches(const Window& window, const TraceFileHeader& header, TraceFileWriter& out) {
   for (const BatchEvent& batch : window.batches) {
+    if (header.with_profiler_steps) {
+      out.Complete(absl::StrCat("ProfilerStep#", batch.batch), "user_annotation", batch.begin_ns,
+                   batch.end_ns - batch.begin_ns, TraceRow::Thread(window.training_thread));
+    }
     out.Complete(absl::StrCat("epoch ", batch.epoch, " batch ", batch.batch), "batch", batch.begin_ns,
                  batch.end_ns - batch.begin_ns, TraceRow::Batches(),
                  absl::StrCat("\"epoch\":", batch.epoch, ",\"batch\":", batch.batch));
@@ -114,7 +118,7 @@ void WriteOps(const Window& window, TraceFileWriter& out) {
 absl::Status WriteTrace(const Window& window, const TraceFileHeader& header, const std::string& path) {
   ASSIGN_OR_RETURN(const std::unique_ptr<TraceFileWriter> out, TraceFileWriter::Create(path, header));
   WriteRows(window, header, *out);
-  WriteBatches(window, *out);
+  WriteBatches(window, header, *out);
   WriteSpans(window, *out);
   WriteOps(window, *out);
   for (const CounterSample& sample : window.counters) out->Counter(sample.name, sample.time_ns, sample.values);

@@ -14,11 +14,18 @@
 #include "trainer/collectives/broadcast_buffers.h"
 #include "trainer/core/torch_status.h"
 #include "trainer/resume/run_lease.h"
+#include "trainer/resume/saved_metrics.h"
+#include "trainer/resume/saved_names.h"
 
 namespace composer {
 namespace {
 
 constexpr absl::Duration kWorthTelling = absl::Milliseconds(100);
+
+KeepBest BestOf(const SaveOptions& options) {
+  if (!options.save_top_k.has_value()) return {};
+  return {options.save_top_k->monitor, options.save_top_k->k, options.save_top_k->less_is_better};
+}
 
 }  // namespace
 
@@ -64,6 +71,8 @@ StateDict RunCheckpoints::Collect(const State& state) const {
   for (auto& [key, json] : SavedSmallState(state, data_, options_.save_weights_only)) {
     if (!ignored.Has(key)) dict.small[key] = std::move(json);
   }
+  if (options_.save_metrics && state.identity.rank == 0) dict.small[kMetricsKey] = SavedMetrics(state);
+  AddNames(options_, state, dict.small);
   return dict;
 }
 
@@ -91,6 +100,7 @@ absl::Status RunCheckpoints::Open(const State& state) {
 SaverOptions RunCheckpoints::OptionsOfSaver(const State& state) const {
   SaverOptions saving = {.run_name = state.identity.run_name,
                          .keep = options_.save_num_checkpoints_to_keep,
+                         .best = BestOf(options_),
                          .overwrite = options_.save_overwrite,
                          .latest = options_.save_latest};
   if (lease_ != nullptr) saving.may_write = [lease = lease_.get()] { return lease->Check(); };
@@ -100,6 +110,7 @@ SaverOptions RunCheckpoints::OptionsOfSaver(const State& state) const {
 absl::Status RunCheckpoints::CheckFolder(const State& state) {
   first_state_.reset();  // nothing more is loaded
   if (folder_ == nullptr || options_.best_effort) return absl::OkStatus();
+  if (options_.save_top_k.has_value()) RETURN_IF_ERROR(CheckMonitor(state, options_.save_top_k->monitor));
   const CheckpointName now{state.timestamp.epoch, state.timestamp.batch};
   return Annotate(CheckSaveFolder(*folder_, exchange_, OptionsOfSaver(state), now, IsRemotePlace(options_.save_folder)),
                   "save_folder");
@@ -136,6 +147,7 @@ void RunCheckpoints::Save(State& state) {
   BroadcastBuffers(state, communicator_);
   const StateDict dict = Collect(state);
   last_saved_ = name;
+  if (options_.save_top_k.has_value()) last_score_ = ScoreNow(state, options_.save_top_k->monitor);
   if (async_ != nullptr) {
     async_->Start(dict, name, state.timestamp.sample);
   } else {
@@ -183,15 +195,27 @@ void RunCheckpoints::Report(const SaveOutcome& outcome) {
   if (options_.best_effort) return ReportBestEffort(outcome);
   ThrowIfError(Annotate(outcome.location.status(), "saving a checkpoint"));
   last_location_ = *outcome.location;
-  saved_.push_back(last_location_);
+  saved_.push_back({{outcome.step, last_score_}, last_location_});
   supervision_.OnCheckpointSaved(last_location_, outcome.step.batch);
 }
 
 std::vector<std::string> RunCheckpoints::saved_locations() const {
-  const size_t keep = options_.save_num_checkpoints_to_keep < 0
-                          ? saved_.size()
-                          : static_cast<size_t>(options_.save_num_checkpoints_to_keep);
-  return {saved_.end() - static_cast<std::ptrdiff_t>(std::min(keep, saved_.size())), saved_.end()};
+  std::vector<ScoredCheckpoint> scored;
+  std::vector<CheckpointName> names, gone;
+  for (const SavedCheckpoint& saved : saved_) {
+    scored.push_back(saved.scored);
+    names.push_back(saved.scored.name);
+  }
+  const int keep = options_.save_num_checkpoints_to_keep;
+  const KeepBest best = BestOf(options_);
+  if (!names.empty())
+    gone = best.count > 0 ? CheckpointsWorseThanBest(scored, names.back(), keep, best)
+                          : CheckpointsToDelete(names, names.back(), keep);
+  std::vector<std::string> kept;
+  for (const SavedCheckpoint& saved : saved_) {
+    if (std::find(gone.begin(), gone.end(), saved.scored.name) == gone.end()) kept.push_back(saved.location);
+  }
+  return kept;
 }
 
 void RunCheckpoints::ReportBestEffort(const SaveOutcome& outcome) {

@@ -7,6 +7,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 
 #include "absl/status/statusor.h"
 #include "checkpoint/folder/folder_lease.h"
+#include "checkpoint/folder/retention.h"
 #include "checkpoint/format/checkpoint_name.h"
 #include "checkpoint/format/run_identity.h"
 #include "checkpoint/format/state_dict.h"
@@ -138,10 +140,15 @@ class RunCheckpoints {
   SavedDataSettings data_;
   std::optional<CheckpointName> last_saved_;  // or being saved
   std::string last_location_;
-  std::vector<std::string> saved_;          // all that are committed
-  std::optional<CheckpointChoice> choice_;  // the result of Newest
-  std::optional<FirstState> first_state_;   // kept while a checkpoint may turn out to be damaged
-  bool verifies_first_ = false;             // there is no memory for first_state_, so checkpoints are read twice
+  struct SavedCheckpoint {
+    ScoredCheckpoint scored;
+    std::string location;
+  };
+  std::vector<SavedCheckpoint> saved_;                            // all that are committed
+  double last_score_ = std::numeric_limits<double>::quiet_NaN();  // of last_saved_, with save_top_k
+  std::optional<CheckpointChoice> choice_;                        // the result of Newest
+  std::optional<FirstState> first_state_;                         // kept while a checkpoint may turn out to be damaged
+  bool verifies_first_ = false;  // there is no memory for first_state_, so checkpoints are read twice
 };
 
 }  // namespace composer

@@ -13,6 +13,7 @@
 #include "trainer/core/model_sharding.h"
 #include "trainer/models/hugging_face_model.h"
 #include "trainer/resume/required_algorithms.h"
+#include "trainer/resume/saved_metrics.h"
 #include "trainer/resume/saved_optimizer.h"
 
 namespace composer {
@@ -241,6 +242,7 @@ absl::Status RestoreSmallState(const SmallState& small, const std::vector<std::s
     RETURN_IF_ERROR(restore(absl::StrCat("schedulers/", i),
                             [&](const std::string& json) { return state.schedulers[i]->LoadState(json); }));
   }
+  RETURN_IF_ERROR(restore(kMetricsKey, [&](const std::string& json) { return RestoreMetrics(json, state); }));
   RETURN_IF_ERROR(LoadParts("callbacks/", state.callbacks, {}, small));
   return LoadParts(kAlgorithms, state.algorithms, exclude_algorithms, small);
 }

@@ -108,6 +108,55 @@ TEST(ProfiledRun, ARooflineIsWrittenBesideTheTraceAndNotMergedWithIt) {
       (std::vector<std::string>{folder.Path("traces/ep0-ba3-rank0.json"), folder.Path("traces/ep1-ba8-rank0.json")}));
 }
 
+// Counts what it is given, and fails once.
+class CountingHandler final : public TraceHandler {
+ public:
+  explicit CountingHandler(std::vector<std::string>& seen) : seen_(seen) {}
+  std::string name() const override { return "CountingHandler"; }
+  absl::Status Take(const RecordedWindow& recorded) override {
+    EXPECT_TRUE(PathExists(recorded.trace_path));
+    for (const SpanRecord& span : recorded.window.spans) {
+      if (span.name->category == "mine") seen_.push_back(std::string(span.name->name));
+    }
+    return absl::InternalError("a handler's error ends no run");
+  }
+  absl::Status Close() override {
+    seen_.push_back("closed");
+    return absl::OkStatus();
+  }
+
+ private:
+  std::vector<std::string>& seen_;
+};
+
+TEST(ProfiledRun, HandlersGetEachWindowWithTheUsersInstantsAndCounters) {
+  static constexpr TraceName kInstant{"my instant", "mine"}, kCounter{"my counter", "mine"};
+  const TempDir folder;
+  std::vector<std::string> seen;
+  ProfilerOptions profiler;
+  profiler.trace_handlers = {std::make_shared<CountingHandler>(seen),
+                             std::make_shared<TensorBoardTraceHandler>("{run_folder}/tb/{run_name}")};
+  TrainerOptions options = ProfiledRun(folder, profiler);
+  options.max_duration = Time::Epochs(1);
+  AddCallback(options, {Event::kBatchStart}, [](State& state) {
+    if (state.tracer == nullptr || state.timestamp.batch != 1) return;
+    state.tracer->Instant(kInstant);
+    state.tracer->Counter(kCounter, 7);
+  });
+  ASSERT_TRUE(Train(std::move(options)).status.ok());
+  EXPECT_THAT(seen, testing::ElementsAre("my instant", "my counter", "closed"));
+  const std::string ours = ReadFile(folder.Path("traces/ep0-ba3-rank0.json")).value();
+  EXPECT_THAT(ours, HasSubstr("\"my counter\":7"));
+  const std::vector<std::string> files = *ListDir(folder.Path("tb/profiled"));
+  ASSERT_EQ(files.size(), 1u);
+  EXPECT_TRUE(absl::StartsWith(files[0], "rank0.") && absl::EndsWith(files[0], ".pt.trace.json"));
+  const Json trace = Json::parse(ReadFile(folder.Path("tb/profiled/" + files[0])).value());
+  std::map<std::string, int> counts = Counts(Slices(trace, TrainingRow(trace)));
+  EXPECT_EQ(counts["ProfilerStep#1"] + counts["ProfilerStep#2"], 2);
+  EXPECT_EQ(counts["aten::addmm"], 8);
+  EXPECT_THAT(ours, testing::Not(HasSubstr("ProfilerStep")));
+}
+
 TEST(ProfiledRun, SpansNestAndOperatorsLieInTheirPartOfTheStep) {
   const TempDir folder;
   ASSERT_TRUE(Train(ProfiledRun(folder)).status.ok());

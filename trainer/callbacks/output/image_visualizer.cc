@@ -43,21 +43,22 @@ absl::Status ImageVisualizer::Run(Event event, State& state, Logger& logger) {
     shown_ = false;
     return absl::OkStatus();
   }
-  if (!logger.has_destinations() || !IsDue(event, state) || !IsImageBatch(state.batch.inputs)) return absl::OkStatus();
+  if (!logger.has_destinations() || !IsDue(event, state)) return absl::OkStatus();
+  const at::Tensor& inputs = state.batch.Get(options_.input_key);
+  if (!IsImageBatch(inputs)) return absl::OkStatus();
   const bool of_evaluation = event == Event::kEvalBeforeForward || event == Event::kEvalAfterForward;
   const std::string name = of_evaluation ? "Images/Eval" : "Images/Train";
   const int64_t count = options_.num_images;
-  LogAs(name, ImagesOf(state.batch.inputs, count, options_.channels_last), state, logger);
+  LogAs(name, ImagesOf(inputs, count, options_.channels_last), state, logger);
   if (options_.mode == Mode::kInput) return absl::OkStatus();
-  if (!state.outputs.defined() || state.outputs->dim() != 4 || !state.batch.targets.defined() ||
-      state.batch.targets.dim() < 3) {
+  const at::Tensor& targets = state.batch.Get(options_.target_key);
+  if (!state.outputs.defined() || state.outputs->dim() != 4 || !targets.defined() || targets.dim() < 3) {
     return absl::InvalidArgumentError(
         "image_visualizer: mode segmentation needs outputs [B, classes, H, W] and targets [B, H, W]; use mode: input");
   }
   LogAs(absl::StrCat(name, "/prediction"), MasksOf(ClassesOf(state.outputs, options_.channels_last), count), state,
         logger);
-  LogAs(absl::StrCat(name, "/ground_truth"), MasksOf(ClassesOf(state.batch.targets, options_.channels_last), count),
-        state, logger);
+  LogAs(absl::StrCat(name, "/ground_truth"), MasksOf(ClassesOf(targets, options_.channels_last), count), state, logger);
   return absl::OkStatus();
 }
 

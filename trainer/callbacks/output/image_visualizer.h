@@ -24,6 +24,7 @@ class ImageVisualizer final : public Callback {
     Mode mode = Mode::kInput;
     int64_t num_images = 8;  // at most; fewer when the microbatch has fewer
     bool channels_last = false;
+    std::string input_key = "inputs", target_key = "targets";  // Batch::Get; an error where a batch has no such tensor
   };
   explicit ImageVisualizer(const Options& options) : options_(options) {}
 

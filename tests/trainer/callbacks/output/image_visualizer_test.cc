@@ -73,6 +73,16 @@ TEST_F(ImageVisualizerTest, TheFirstBatchOfEachEvaluationOnce) {
   }
 }
 
+TEST_F(ImageVisualizerTest, ImagesMayHaveANameOfTheirOwn) {
+  ImageVisualizer callback({.input_key = "pixels"});
+  state_.batch.extra["pixels"] = torch::zeros({2, 1, 2, 2});
+  ASSERT_TRUE(Fire(callback, Event::kBeforeForward).ok());
+  ASSERT_EQ(history_.images.size(), 1u);
+  EXPECT_EQ(history_.images[0].second.size(), 2u);
+  ImageVisualizer other({.input_key = "pictures"});
+  EXPECT_THROW(Fire(other, Event::kBeforeForward).IgnoreError(), c10::ValueError);
+}
+
 TEST_F(ImageVisualizerTest, AtMostSoManyAndAsManyAsThereAre) {
   ImageVisualizer few({.num_images = 3}), many({.num_images = 8});
   ASSERT_TRUE(Fire(few, Event::kBeforeForward).ok());
