@@ -19,13 +19,14 @@ namespace {
 constexpr struct {
   absl::string_view name;
   at::ScalarType type;
-} kDTypes[] = {{"fp32", at::kFloat},   {"float32", at::kFloat},  {"f32", at::kFloat},     {"fp16", at::kHalf},
-               {"float16", at::kHalf}, {"f16", at::kHalf},       {"bf16", at::kBFloat16}, {"bfloat16", at::kBFloat16},
-               {"fp64", at::kDouble},  {"float64", at::kDouble}, {"f64", at::kDouble}};
+} kDTypeNames[] = {{"fp32", at::kFloat},     {"float32", at::kFloat},     {"f32", at::kFloat},
+                   {"fp16", at::kHalf},      {"float16", at::kHalf},      {"f16", at::kHalf},
+                   {"bf16", at::kBFloat16},  {"bfloat16", at::kBFloat16}, {"fp64", at::kDouble},
+                   {"float64", at::kDouble}, {"f64", at::kDouble}};
 
 OptionSetter IntoDType(std::optional<at::ScalarType>* target) {
   return [target](absl::string_view text) -> absl::Status {
-    for (const auto& known : kDTypes) {
+    for (const auto& known : kDTypeNames) {
       if (known.name != text) continue;
       *target = known.type;
       return absl::OkStatus();
