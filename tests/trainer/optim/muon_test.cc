@@ -93,7 +93,7 @@ TEST(NorMuonTest, IsMuonWithEvenRows) {
   EXPECT_GT((muon.norm(2, 1).max() / muon.norm(2, 1).min()).item<double>(), 1.2);
 }
 
-NamedTensors Model() {
+NamedTensors ParametersOfAModel() {
   const auto param = [](at::IntArrayRef shape) { return torch::ones(shape).requires_grad_(true); };
   return {{"wte.weight", param({8, 4})},      {"blocks.0.qkv.weight", param({12, 4})},
           {"blocks.0.qkv.bias", param({12})}, {"blocks.0.conv.weight", param({4, 4, 3, 3})},
@@ -106,7 +106,7 @@ TEST(MuonGroupsTest, MatricesOfHiddenLayersAndTheRest) {
   options.adamw_lr = 0.003;
   options.no_decay_on_bias_and_norm = true;
   options.rules = {{"lm_head.*", 0.1, std::nullopt}, {"*qkv*", std::nullopt, 0.5}};
-  const auto groups = MakeMuonGroups(Model(), options);
+  const auto groups = MakeMuonGroups(ParametersOfAModel(), options);
   ASSERT_TRUE(groups.ok()) << groups.status();
   ASSERT_EQ(groups->matrices.size(), 1u);
   EXPECT_THAT(groups->matrices[0].names, ElementsAre("blocks.0.qkv.weight"));
@@ -127,16 +127,17 @@ TEST(MuonGroupsTest, MatricesOfHiddenLayersAndTheRest) {
 TEST(MuonGroupsTest, ErrorsNameTheReason) {
   MuonGroupOptions options;
   options.rules = {{"tail.*", 1.0, {}}};
-  EXPECT_EQ(MakeMuonGroups(Model(), options).status().message(),
+  EXPECT_EQ(MakeMuonGroups(ParametersOfAModel(), options).status().message(),
             "pattern `tail.*` matches no parameter; the first is `wte.weight`");
   options.rules.clear();
   options.adamw_patterns = {"*"};
-  EXPECT_THAT(std::string(MakeMuonGroups(Model(), options).status().message()), HasSubstr("no parameter is a matrix"));
+  EXPECT_THAT(std::string(MakeMuonGroups(ParametersOfAModel(), options).status().message()),
+              HasSubstr("no parameter is a matrix"));
 }
 
 // The others are updated exactly as by AdamW, and a group's state has its own index.
 TEST(MuonTest, TheOthersGetAdamW) {
-  const NamedTensors model = Model(), copy = Model();
+  const NamedTensors model = ParametersOfAModel(), copy = ParametersOfAModel();
   MuonGroupOptions options;
   options.adamw_lr = 0.01;
   const MuonGroups groups = MakeMuonGroups(model, options).value();

@@ -41,7 +41,7 @@ class MptCore final : public torch::nn::Module, public AttentionCore {
     const at::Tensor slopes =
         torch::tensor(MptSlopes(options_.n_heads, options_.alibi_bias_max), torch::dtype(at::kFloat))
             .slice(0, first_head_, first_head_ + q.size(1));
-    at::Tensor bias = slopes.to(q.device()).view({-1, 1, 1}) * ahead;
+    at::Tensor bias = slopes.to(q.device()).view({1, -1, 1, 1}) * ahead;  // LibTorch's fast kernel of a CPU wants four
     if (is_causal) bias = bias.masked_fill(ahead.gt(0), kHidden);
     if (mask) bias = bias.masked_fill(mask->logical_not(), kHidden);
     std::optional<double> scale;
