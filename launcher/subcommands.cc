@@ -218,7 +218,7 @@ const std::vector<Subcommand>& Subcommands() {
        OfWorker("checkpoint"),
        {"list", "show", "verify", "diff", "export", "import", "prune"},
        {"--json", "--verify", "--dtype", "--max-shard-size", "--rename", "--overwrite", "--key", "--run-name", "--keep",
-        "--dry-run", "--force", "--hf", "--adapter", "--weights-only", "--help"}},
+        "--dry-run", "--force", "--hf", "--adapter", "--dcp", "--weights-only", "--help"}},
       {"data",
        "COMMAND ...",
        "write, inspect, verify, merge, count, show data",

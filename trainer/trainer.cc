@@ -17,6 +17,7 @@
 #include "trainer/core/tokenizer.h"
 #include "trainer/core/torch_status.h"
 #include "trainer/init/keep_fp32.h"
+#include "trainer/loop/eval_loop.h"
 #include "trainer/memory/out_of_memory_facts.h"
 #include "trainer/models/across_ranks.h"
 #include "trainer/models/hugging_face_model.h"
@@ -84,6 +85,21 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(TrainerOptions options)
   return trainer;
 }
 
+namespace {
+
+// What a checkpoint fills; the data of evaluations is opened after it was read (BuildData).
+absl::Status AddMetricsOfEvaluators(const TrainerOptions& options, State& state) {
+  for (const EvaluatorOptions& wanted : options.evaluators) {
+    Evaluator& evaluator = state.evaluators.emplace_back();
+    evaluator.label = wanted.label;
+    MetricList metrics = wanted.make_metrics ? wanted.make_metrics() : state.model->metrics(/*is_train=*/false);
+    ASSIGN_OR_RETURN(evaluator.metrics, SelectMetrics(std::move(metrics), wanted.metric_names));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::Status Trainer::Build() {
   supervision_->OnPhase(RunPhase::kBuilding);
   if (options_.virtual_shards != 0) {
@@ -116,6 +132,7 @@ absl::Status Trainer::Build() {
   RETURN_IF_ERROR(engine_->Run(Event::kBeforeLoad));
   RETURN_IF_ERROR(FollowParameters());
   supervision_->OnPhase(RunPhase::kLoading);
+  RETURN_IF_ERROR(AddMetricsOfEvaluators(options_, state_));
   RETURN_IF_ERROR(Start());
   RETURN_IF_ERROR(BuildData());
   RETURN_IF_ERROR(CheckSchedulers(

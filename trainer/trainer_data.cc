@@ -73,7 +73,12 @@ absl::Status Trainer::BuildData() {
     saved_data_.configuration = options_.configuration;
     for (RunCheckpoints* checkpoints : AllCheckpoints()) checkpoints->SetDataSettings(saved_data_);
   }
-  ASSIGN_OR_RETURN(state_.evaluators, MakeEvaluators(options_.evaluators));
+  ASSIGN_OR_RETURN(std::vector<Evaluator> evaluators, MakeEvaluators(options_.evaluators));
+  for (size_t i = 0; i < evaluators.size(); ++i) {  // a checkpoint may have filled the metrics
+    evaluators[i].metrics = std::move(state_.evaluators[i].metrics);
+    evaluators[i].last_batch = state_.evaluators[i].last_batch;
+  }
+  state_.evaluators = std::move(evaluators);
   return absl::OkStatus();
 }
 

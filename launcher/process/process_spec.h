@@ -29,9 +29,9 @@ std::string EncodeProcessSpec(const ProcessSpec& spec);
 absl::StatusOr<ProcessSpec> DecodeProcessSpec(absl::string_view bytes);
 
 // Starts the process in a session of its own, with the given stdout and stderr, stdin from /dev/null and no signal
-// blocked. When the calling thread ends it gets SIGKILL, or SIGTERM if it keeps the caller's session. Returns the pid, or kNotFound / kPermissionDenied / … naming
-// the path when exec fails. Uses vfork, which is fast however large the caller is; the caller must have a single
-// thread.
+// blocked. When the calling thread ends it gets SIGKILL, or SIGTERM if it keeps the caller's session. Returns the pid,
+// or kNotFound / kPermissionDenied / … naming the path when exec fails. Uses vfork, which is fast however large the
+// caller is; the caller must have a single thread.
 absl::StatusOr<pid_t> SpawnProcess(const ProcessSpec& spec, int stdout_fd, int stderr_fd);
 
 }  // namespace composer

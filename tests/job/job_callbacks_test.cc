@@ -316,7 +316,7 @@ TEST_F(JobCallbacksTest, ValuesOutOfRangeAreNamedWithWhatIsAllowed) {
 
 TEST_F(JobCallbacksTest, UnknownNamesHaveTheNearestAndPluginsNamesComeAfter) {
   const std::string error = Error("{callbacks: {speed_monitr: {window: 3}}}");
-  EXPECT_THAT(error, HasSubstr("callbacks.speed_monitr: `speed_monitr` is not one of the 23 names that docs/"));
+  EXPECT_THAT(error, HasSubstr("callbacks.speed_monitr: `speed_monitr` is not one of the 24 names that docs/"));
   EXPECT_THAT(error, HasSubstr("(did you mean `speed_monitor`?)"));
   EXPECT_EQ(std::count(error.begin(), error.end(), '\n'), 0) << "its keys are errors, too: " << error;
 

@@ -125,12 +125,13 @@ TEST(JobCheckpointsTest, LoadingHasDefaultsAndKeys) {
 TEST(JobCheckpointsTest, EveryRootKeyIsReadAndMistakesAreNamed) {
   for (const char* key :
        {"save_folder", "save_filename", "save_latest_filename", "save_interval", "save_num_checkpoints_to_keep",
-        "save_metrics", "save_top_k", "autoresume", "save_overwrite", "save_weights_only", "save_async", "save_overlap",
+        "save_metrics", "autoresume", "save_overwrite", "save_weights_only", "save_async", "save_overlap",
         "save_ignore_keys", "load_path", "load_weights_only", "load_strict_model_weights", "load_ignore_keys",
         "load_exclude_algorithms"}) {
     EXPECT_THAT(Error(absl::StrCat("{", key, ": {x: 1}}")), HasSubstr(absl::StrCat(key, ": expected")));
     EXPECT_THAT(Error(absl::StrCat("{", key, "s: 1}")), HasSubstr(absl::StrCat("did you mean `", key, "`?")));
   }
+  EXPECT_THAT(Error("{save_top_k: 3}"), HasSubstr("save_top_k: expected"));
   EXPECT_THAT(Error("{save_num_checkpoints_to_keep: 0}"), HasSubstr("must be at least 1, or -1 to keep all"));
   EXPECT_THAT(Error("{save_num_checkpoints_to_keep: -2}"), HasSubstr("must be at least -1, got -2"));
   EXPECT_THAT(Error("{save_overlap: queue}"), HasSubstr("save_overlap: "));

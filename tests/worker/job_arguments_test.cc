@@ -86,9 +86,8 @@ TEST(JobArgumentsTest, EachIsAKeyOrSaysWhyNot) {
     const std::vector<absl::string_view> parts = absl::StrSplit(line, ": ");
     unknown.emplace(parts.at(1));
   }
-  EXPECT_THAT(unknown,
-              UnorderedElementsAre("spin_dataloaders", "algorithm_passes", "load_object_store", "load_progress_bar",
-                                   "precision_config", "python_log_level"));
+  EXPECT_THAT(unknown, UnorderedElementsAre("spin_dataloaders", "algorithm_passes", "load_object_store",
+                                            "load_progress_bar", "precision_config", "python_log_level"));
 }
 
 TEST(JobArgumentsTest, AllMistakesOfAFileAreSaidAtOnceWithTheirPlaces) {

@@ -1,5 +1,6 @@
 // Every pair of algorithms on a model that suits both: it trains and, stopped and resumed, ends with the same bits, or
-// it is refused before the first step by a message that names one of the two, or warned of. SPDX-License-Identifier: Apache-2.0
+// it is refused before the first step by a message that names one of the two, or warned of.
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -65,24 +65,16 @@ TEST(DoctorTest, EachIllnessIsFoundWithAdvice) {
       {[](auto& f) { f.shm_bytes = 64 << 20; }, Health::kWarn, "/dev/shm has 64 MiB only", "--shm-size"},
       {[](auto& f) { f.has_pidfd = false; }, Health::kFail, "refuses pidfd_open", "Linux 5.3"},
       {[](auto& f) { f.worker_path = ""; }, Health::kWarn, "composer_worker is missing", "install both"},
-      {[](auto& f) {
-         f.nvml = {"cannot load libnvidia-ml.so.1", "", {}};
-       },
-       Health::kFail, "2 GPU devices, but cannot load", "--gpus all"},
+      {[](auto& f) { f.nvml = {"cannot load libnvidia-ml.so.1", "", {}}; }, Health::kFail,
+       "2 GPU devices, but cannot load", "--gpus all"},
       {[](auto& f) { f.nvml.gpus[1].ecc_errors = 3; }, Health::kFail, "GPU 1 (H100) has 3 uncorrected",
        "out of service"},
       {[](auto& f) { f.nvml.gpus[0].throttle_reasons = kThrottlePowerBrake; }, Health::kWarn, "slowed down", "power"},
       {[](auto& f) { f.nvml.gpus[1].row_failed = true; }, Health::kFail, "could not be replaced", "out of service"},
       {[](auto& f) { f.nvml.gpus[1].row_pending = true; }, Health::kWarn, "at its next reset", "nvidia-smi -r"},
-      {[](auto& f) {
-         f.nvml.xids = {{79, "0000:3b:00"}, {79, "0000:3b:00"}};
-       },
-       Health::kFail, "the GPU at 0000:3b:00 reported Xid 79 (the GPU has fallen off the bus) 2 times",
-       "drain the node"},
-      {[](auto& f) {
-         f.nvml.xids = {{13, "0000:3b:00"}};
-       },
-       Health::kWarn, "reported Xid 13", "that job's log"},
+      {[](auto& f) { f.nvml.xids = {{79, "0000:3b:00"}, {79, "0000:3b:00"}}; }, Health::kFail,
+       "the GPU at 0000:3b:00 reported Xid 79 (the GPU has fallen off the bus) 2 times", "drain the node"},
+      {[](auto& f) { f.nvml.xids = {{13, "0000:3b:00"}}; }, Health::kWarn, "reported Xid 13", "that job's log"},
       {[](auto& f) { f.nvml.gpus[0].temperature = 90; }, Health::kWarn, "is warm: 90 C", "cooling"},
       {[](auto& f) { f.nvml.gpus[0].memory_used = 40 * kGiB; }, Health::kWarn, "40.0 GiB of 80.0 GiB in use",
        "nvidia-smi"},
@@ -99,9 +91,7 @@ TEST(DoctorTest, EachIllnessIsFoundWithAdvice) {
       {[](auto& f) { f.host_addresses = {"127.0.1.1"}; }, Health::kWarn, "the name node0 is 127.0.1.1 here",
        "/etc/hosts"},
       {[](auto& f) { f.host_addresses = {}; }, Health::kWarn, "the name node0 has no address", "/etc/hosts"},
-      {[](auto& f) {
-         f.endpoint = Reachability{{"a", 1}, "", {{"10.0.0.9", "10.0.0.1", "eth0", ECONNREFUSED}}};
-       },
+      {[](auto& f) { f.endpoint = Reachability{{"a", 1}, "", {{"10.0.0.9", "10.0.0.1", "eth0", ECONNREFUSED}}}; },
        Health::kFail, "a:1: connection refused at 10.0.0.9:1", "start node 0's launcher first"},
       {[](auto& f) { f.clock_synchronised = false; }, Health::kWarn, "not synchronised", "chrony"},
       {[](auto& f) { f.clock_error = absl::Seconds(3); }, Health::kWarn, "within 3s", "chrony"},
@@ -131,18 +121,10 @@ TEST(DoctorTest, EachIllnessIsFoundWithAdvice) {
 
 TEST(DoctorTest, WhatIsNoIllness) {
   for (const auto& make : std::vector<std::function<void(DoctorFacts&)>>{
-           [](auto& f) {
-             f.gpu_files = 0, f.nvml = {"no driver", "", {}}, f.nccl = "";
-           },
-           [](auto& f) {
-             f.interface_variables = {{"NCCL_SOCKET_IFNAME", "^docker"}, {"GLOO_SOCKET_IFNAME", "eth0"}};
-           },
-           [](auto& f) {
-             f.interface_variables = {{"NCCL_SOCKET_IFNAME", "=eth0"}};
-           },
-           [](auto& f) {
-             f.endpoint = Reachability{{"a", 1}, "", {{"10.0.0.9", "10.0.0.1", "eth0", 0}}};
-           },
+           [](auto& f) { f.gpu_files = 0, f.nvml = {"no driver", "", {}}, f.nccl = ""; },
+           [](auto& f) { f.interface_variables = {{"NCCL_SOCKET_IFNAME", "^docker"}, {"GLOO_SOCKET_IFNAME", "eth0"}}; },
+           [](auto& f) { f.interface_variables = {{"NCCL_SOCKET_IFNAME", "=eth0"}}; },
+           [](auto& f) { f.endpoint = Reachability{{"a", 1}, "", {{"10.0.0.9", "10.0.0.1", "eth0", 0}}}; },
            [](auto& f) { f.batch_system = "Slurm job 7", f.visible_devices = "0,1"; }}) {
     DoctorFacts facts = Good();
     make(facts);

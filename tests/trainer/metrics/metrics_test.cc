@@ -262,7 +262,7 @@ TEST(MetricByName, KnowsAllAndNamesMistakes) {
   MetricOptions options;
   options.num_classes = 3;
   options.loss = [](const at::Tensor& outputs, const at::Tensor&) { return outputs.mean(); };
-  EXPECT_EQ(MetricNames().size(), 15u);
+  EXPECT_EQ(MetricNames().size(), 18u);
   for (const std::string& name : MetricNames()) {
     const auto metric = MetricByName(name, options);
     ASSERT_TRUE(metric.ok()) << metric.status();
