@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
@@ -44,105 +49,140 @@ OptionSetter IntoByteSize(int64_t* target) {
   };
 }
 
-absl::StatusOr<int> ExportAsTorch(const CheckpointPlace& place, const std::string& path, bool dcp,
-                                  const ComposerExportOptions& wanted, const ToolContext& context) {
-  if (IsRemotePlace(path)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, dcp ? ": --dcp writes a local folder" : ": a .pt file is written to a local path",
-                     "; copy it there then"));
+struct ExportRequest {
+  ExportOptions weights;
+  bool hf = false, adapter = false, weights_only = false, dcp = false;
+  std::string from, into;
+  bool IsOfTorch() const { return dcp || IsTorchFileName(into); }
+};
+
+absl::Status CheckForm(const ExportRequest& asked) {
+  const bool has_layout = asked.hf || asked.adapter, torch = IsTorchFileName(asked.into);
+  ASSIGN_OR_RETURN(const Packing packing, PackingOfName(asked.into));
+  if (!torch && !packing.IsNone()) {
+    return absl::InvalidArgumentError(absl::StrCat(asked.into, ": of packed files there are x.pt.gz, x.pt.zst, x.tar, ",
+                                                   "x.tar.gz, x.tgz and x.tar.zst"));
   }
-  if (wanted.dtype.has_value() && !wanted.weights_only)
+  if (asked.hf && asked.adapter)
+    return absl::InvalidArgumentError("--hf merges what --adapter leaves apart: give one of them");
+  if (asked.dcp && (has_layout || torch || absl::EndsWith(asked.into, ".safetensors")))
+    return absl::InvalidArgumentError("--dcp writes a folder of its own: no --hf, --adapter, x.pt or x.safetensors");
+  if (torch && has_layout) return absl::InvalidArgumentError("--hf and --adapter write a folder, not a .pt file");
+  if (asked.weights_only && !asked.IsOfTorch())
+    return absl::InvalidArgumentError("--weights-only is for x.pt and --dcp: safetensors hold weights only");
+  if (asked.weights.dtype.has_value() && asked.IsOfTorch() && !asked.weights_only)
     return absl::InvalidArgumentError("--dtype: a run goes on with the types it has; add --weights-only");
-  const auto write = dcp ? ExportAsDcp : ExportForComposer;
-  ASSIGN_OR_RETURN(const std::vector<std::string> notes, write(*place.store, place.checkpoint, path, wanted));
-  for (const std::string& note : notes) context.err << "note: " << note << "\n";
-  context.out << "exported  " << place.store->Location(place.checkpoint) << "\nwrote     " << path << "\n";
-  return kToolDone;
+  return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<int> ExportTool(const std::vector<std::string>& args, const ToolContext& context) {
-  ExportOptions wanted;
-  bool hf = false, adapter = false, weights_only = false, dcp = false;
+absl::StatusOr<ExportRequest> ReadRequest(const std::vector<std::string>& args) {
+  ExportRequest asked;
   const std::vector<Option> options = {
       {.name = "dtype",
        .metavar = "TYPE",
        .help = "what floating-point tensors become",
-       .set = IntoDType(&wanted.dtype)},
+       .set = IntoDType(&asked.weights.dtype)},
       {.name = "max-shard-size",
        .metavar = "SIZE",
        .help = "of one file",
        .fallback = "5GB",
-       .set = IntoByteSize(&wanted.max_shard_bytes)},
-      RenameOption(&wanted.renames),
-      {.name = "hf", .help = "also config.json and tokenizer files, for transformers", .set = IntoBool(&hf)},
-      {.name = "adapter", .help = "only what LoRA trained, for the package peft", .set = IntoBool(&adapter)},
-      {.name = "dcp", .help = "a folder that torch.distributed.checkpoint loads", .set = IntoBool(&dcp)},
+       .set = IntoByteSize(&asked.weights.max_shard_bytes)},
+      RenameOption(&asked.weights.renames),
+      {.name = "hf", .help = "also config.json and tokenizer files, for transformers", .set = IntoBool(&asked.hf)},
+      {.name = "adapter", .help = "only what LoRA trained, for the package peft", .set = IntoBool(&asked.adapter)},
+      {.name = "dcp", .help = "a folder that torch.distributed.checkpoint loads", .set = IntoBool(&asked.dcp)},
       {.name = "weights-only",
        .help = "of a file x.pt or with --dcp: without optimizer and time",
-       .set = IntoBool(&weights_only)},
-      {.name = "overwrite", .help = "replace files that are there", .set = IntoBool(&wanted.overwrite)}};
+       .set = IntoBool(&asked.weights_only)},
+      {.name = "overwrite", .help = "replace files that are there", .set = IntoBool(&asked.weights.overwrite)}};
   ASSIGN_OR_RETURN(const std::vector<std::string> paths, ParseToolArguments(options, args, 2));
-  ASSIGN_OR_RETURN(const Packing packing, PackingOfName(paths[1]));
-  const bool torch = IsTorchFileName(paths[1]);
-  if (!torch && !packing.IsNone()) {
-    return absl::InvalidArgumentError(absl::StrCat(paths[1], ": of packed files there are x.pt.gz, x.pt.zst, x.tar, ",
-                                                   "x.tar.gz, x.tgz and x.tar.zst"));
+  asked.from = paths[0];
+  asked.into = paths[1];
+  RETURN_IF_ERROR(CheckForm(asked));
+  return asked;
+}
+
+void PrintWritten(const CheckpointPlace& place, const std::vector<std::string>& written, const ToolContext& context) {
+  context.out << "exported  " << place.store->Location(place.checkpoint) << "\n";
+  for (const std::string& path : written) context.out << "wrote     " << path << "\n";
+}
+
+absl::Status ExportAsTorch(const CheckpointPlace& place, const ExportRequest& asked, const ToolContext& context) {
+  if (IsRemotePlace(asked.into)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        asked.into, asked.dcp ? ": --dcp writes a local folder" : ": a .pt file is written to a local path",
+        "; copy it there then"));
   }
-  if (hf && adapter) return absl::InvalidArgumentError("--hf merges what --adapter leaves apart: give one of them");
-  ASSIGN_OR_RETURN(const CheckpointPlace place, FindOneCheckpoint(paths[0], context));
-  if (dcp && (hf || adapter || torch || absl::EndsWith(paths[1], ".safetensors")))
-    return absl::InvalidArgumentError("--dcp writes a folder of its own: no --hf, --adapter, x.pt or x.safetensors");
-  if (dcp || torch) {
-    if (hf || adapter) return absl::InvalidArgumentError("--hf and --adapter write a folder, not a .pt file");
-    const absl::StatusOr<int> code =
-        ExportAsTorch(place, paths[1], dcp, {wanted.renames, weights_only, wanted.dtype, wanted.overwrite}, context);
-    if (!absl::IsAlreadyExists(code.status())) return code;
-    return absl::AlreadyExistsError(absl::StrCat(code.status().message(), "; --overwrite replaces it"));
-  }
-  if (weights_only)
-    return absl::InvalidArgumentError("--weights-only is for x.pt and --dcp: safetensors hold weights only");
-  std::string folder = paths[1];
+  const auto write = asked.dcp ? ExportAsDcp : ExportForComposer;
+  const ExportOptions& weights = asked.weights;
+  const absl::StatusOr<std::vector<std::string>> notes =
+      write(*place.store, place.checkpoint, asked.into,
+            {weights.renames, asked.weights_only, weights.dtype, weights.overwrite});
+  if (absl::IsAlreadyExists(notes.status()))
+    return absl::AlreadyExistsError(absl::StrCat(notes.status().message(), "; --overwrite replaces it"));
+  RETURN_IF_ERROR(notes.status());
+  for (const std::string& note : *notes) context.err << "note: " << note << "\n";
+  PrintWritten(place, {asked.into}, context);
+  return absl::OkStatus();
+}
+
+// Takes a file's name off `folder`, when it is one.
+std::string TakeFileName(std::string& folder) {
   while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
-  if (absl::EndsWith(folder, ".safetensors")) {
-    if (!IsRemotePlace(folder)) folder = AbsolutePath(folder);
-    wanted.file_name = BaseName(folder);
-    folder = DirName(folder);
-  }
-  if ((hf || adapter) && (!wanted.file_name.empty() || !wanted.renames.empty()))
+  if (!absl::EndsWith(folder, ".safetensors")) return "";
+  if (!IsRemotePlace(folder)) folder = AbsolutePath(folder);
+  const std::string name(BaseName(folder));
+  folder = DirName(folder);
+  return name;
+}
+
+absl::Status ExportAsSafetensors(const CheckpointPlace& place, ExportRequest asked, const ToolContext& context) {
+  ExportOptions& wanted = asked.weights;
+  wanted.file_name = TakeFileName(asked.into);
+  if ((asked.hf || asked.adapter) && (!wanted.file_name.empty() || !wanted.renames.empty())) {
     return absl::InvalidArgumentError(
         "--hf and --adapter write a folder with given names: no x.safetensors, no --rename");
+  }
   HfExtras extras;
   std::optional<LoraState> lora;
-  if (hf || adapter) {
+  if (asked.hf || asked.adapter) {
     ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(*place.store, place.checkpoint));
     ASSIGN_OR_RETURN(lora, ReadLoraState(manifest));
-    if (hf) {
+    if (asked.hf) {
       ASSIGN_OR_RETURN(extras, ReadHfExtras(manifest, wanted));
       if (lora.has_value()) wanted.merged = lora->layers;
     }
   }
-  if (adapter && !lora.has_value())
+  if (asked.adapter && !lora.has_value())
     return absl::FailedPreconditionError("--adapter: the checkpoint's model was not trained with LoRA");
-  if (adapter) ExportAdapterOnly(*lora, wanted);
-  ASSIGN_OR_RETURN(const std::shared_ptr<ObjectStore> into, OpenPlace(context.open, folder));
+  if (asked.adapter) ExportAdapterOnly(*lora, wanted);
+  ASSIGN_OR_RETURN(const std::shared_ptr<ObjectStore> into, OpenPlace(context.open, asked.into));
   absl::StatusOr<std::vector<std::string>> written = ExportWeights(*place.store, place.checkpoint, *into, wanted);
   if (absl::IsAlreadyExists(written.status()))
     return absl::AlreadyExistsError(absl::StrCat(written.status().message(), "; --overwrite replaces what is there"));
   RETURN_IF_ERROR(written.status());
-  if (hf) {
+  if (asked.hf) {
     ASSIGN_OR_RETURN(const std::vector<std::string> others, WriteHfExtras(extras, *into, wanted.overwrite));
     written->insert(written->end(), others.begin(), others.end());
   }
-  if (adapter) {
+  if (asked.adapter) {
     const std::string key = "adapter_config.json";
     RETURN_IF_ERROR(wanted.overwrite ? into->Put(key, {lora->config_json})
                                      : into->PutIfAbsent(key, {lora->config_json}));
     written->push_back(key);
   }
-  context.out << "exported  " << place.store->Location(place.checkpoint) << "\n";
-  for (const std::string& key : *written) context.out << "wrote     " << into->Location(key) << "\n";
+  for (std::string& key : *written) key = into->Location(key);
+  PrintWritten(place, *written, context);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<int> ExportTool(const std::vector<std::string>& args, const ToolContext& context) {
+  ASSIGN_OR_RETURN(ExportRequest asked, ReadRequest(args));
+  ASSIGN_OR_RETURN(const CheckpointPlace place, FindOneCheckpoint(asked.from, context));
+  RETURN_IF_ERROR(asked.IsOfTorch() ? ExportAsTorch(place, asked, context)
+                                    : ExportAsSafetensors(place, std::move(asked), context));
   return kToolDone;
 }
 
