@@ -72,6 +72,7 @@ class Metrics(harness.JobTest):
         """No request on this port has a token, and none of them does anything to the job."""
         process, base = self.serve()
         self.wait_for(lambda: self.status(base)["state"] == "running", "running")
+        self.wait_for(lambda: all(rank["pid"] for rank in self.status(base)["ranks"]), "the ranks' processes")
         before = {key: self.status(base)[key] for key in ("generation", "restarts", "world_size", "pid")}
         pids = [rank["pid"] for rank in self.status(base)["ranks"]]
         port = int(base.rsplit(":", 1)[1])
