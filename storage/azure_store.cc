@@ -10,6 +10,7 @@
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "storage/cloud_answers.h"
+#include "storage/leftovers.h"
 #include "storage/object_requests.h"
 #include "storage/s3_answers.h"
 

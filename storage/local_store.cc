@@ -2,13 +2,13 @@
 #include "storage/local_store.h"
 
 #include <algorithm>
-#include <random>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "storage/leftovers.h"
 
 namespace composer {
 namespace {
@@ -16,20 +16,6 @@ namespace {
 std::string WithoutTrailingSlash(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   return path;
-}
-
-std::string TemporaryName(const std::string& path) {
-  std::random_device random;
-  const uint64_t number = (uint64_t{random()} << 32) | random();
-  return JoinPath(DirName(path),
-                  absl::StrCat(kLeftoverPrefix, absl::Hex(number, absl::kZeroPad16), "-", BaseName(path)));
-}
-
-// Accepts a key, or a leftover's name as List returns it.
-absl::Status CheckListedKey(const std::string& key) {
-  if (!IsLeftover(key)) return CheckKey(key);
-  const std::string folder = DirName(key);
-  return folder.empty() ? absl::OkStatus() : CheckKey(folder);
 }
 
 }  // namespace

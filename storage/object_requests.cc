@@ -2,7 +2,6 @@
 #include "storage/object_requests.h"
 
 #include <algorithm>
-#include <random>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -11,11 +10,6 @@
 #include "base/status_macros.h"
 
 namespace composer {
-
-std::string NewWriteAttempt() {
-  std::random_device random;
-  return absl::StrFormat("%08x%08x", random(), random());
-}
 
 int64_t SizeOfPieces(Pieces pieces) {
   int64_t size = 0;

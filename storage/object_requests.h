@@ -16,9 +16,6 @@
 
 namespace composer {
 
-// Returns a random text of 16 hexadecimal digits: with it a writer knows its own object again.
-std::string NewWriteAttempt();
-
 int64_t SizeOfPieces(Pieces pieces);
 // Returns the pieces that hold bytes [begin, end); the memory stays the caller's.
 std::vector<absl::string_view> CutPieces(Pieces pieces, int64_t begin, int64_t end);

@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "storage/leftovers.h"
 #include "storage/object_requests.h"
 
 namespace composer {

@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "storage/leftovers.h"
 #include "storage/object_requests.h"
 
 namespace composer {
@@ -18,12 +19,6 @@ namespace {
 constexpr char kRenameOver[] = "posix-rename@openssh.com", kLink[] = "hardlink@openssh.com",
                kSync[] = "fsync@openssh.com";
 constexpr int kMostDepth = 64;  // of folders, so that a server cannot go on for ever
-
-absl::Status CheckSftpListedKey(const std::string& key) {
-  if (!IsLeftover(key)) return CheckKey(key);
-  const std::string folder = DirName(key);
-  return folder.empty() || folder == "." ? absl::OkStatus() : CheckKey(folder);
-}
 
 absl::Status Extended(SftpLink& link, const char* name, const std::vector<std::string>& arguments) {
   const absl::Status status = link.Ask(SftpRequest::kExtended,
@@ -135,9 +130,7 @@ absl::Status SftpStore::MakeFolders(SftpLink& link, const std::string& key) {
 
 absl::StatusOr<std::string> SftpStore::WriteTemporary(SftpLink& link, const std::string& key, Pieces pieces) {
   RETURN_IF_ERROR(MakeFolders(link, key));
-  const std::string path = PathOf(key);
-  const std::string temporary =
-      JoinPath(DirName(path), absl::StrCat(kLeftoverPrefix, NewWriteAttempt(), "-", BaseName(path)));
+  const std::string temporary = TemporaryName(PathOf(key));
   absl::StatusOr<std::string> handle = OpenOnServer(link, temporary, kSftpWrite | kSftpCreate | kSftpExclusive);
   if (absl::IsNotFound(handle.status())) {  // the folder was deleted since
     made_.clear();
@@ -244,8 +237,7 @@ absl::Status SftpStore::Walk(SftpLink& link, const std::string& folder,
   for (const SftpEntry& entry : *entries) {
     const std::string key = folder.empty() ? entry.name : absl::StrCat(folder, "/", entry.name);
     if (entry.is_folder && CheckKey(key).ok()) RETURN_IF_ERROR(Walk(link, key, visit));
-    if (entry.is_folder ? CheckKey(key).ok() : CheckSftpListedKey(key).ok())
-      RETURN_IF_ERROR(visit(key, entry.is_folder));
+    if (entry.is_folder ? CheckKey(key).ok() : CheckListedKey(key).ok()) RETURN_IF_ERROR(visit(key, entry.is_folder));
   }
   return absl::OkStatus();
 }
@@ -265,7 +257,7 @@ absl::StatusOr<std::vector<std::string>> SftpStore::List(const std::string& fold
 }
 
 absl::Status SftpStore::Delete(const std::string& key) {
-  RETURN_IF_ERROR(CheckSftpListedKey(key));
+  RETURN_IF_ERROR(CheckListedKey(key));
   return With(key, [&](SftpLink& link) {
     const absl::Status status = link.Do(SftpRequest::kRemove, PathOf(key));
     return absl::IsNotFound(status) ? absl::OkStatus() : status;
