@@ -1,8 +1,13 @@
-// How a process ended, as a value.
+// How a process is started with its own streams, and how it ended, as a value.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
+#include <vector>
+
+#include "base/env.h"
 
 namespace composer {
 
@@ -19,6 +24,17 @@ struct ExitStatus {
   // Returns "exited with 3", "was killed by SIGKILL (9)".
   std::string ToString() const;
 };
+
+// Starts a program with these descriptors as its standard streams, this environment and no signal blocked or ignored.
+struct ProgramStart {
+  std::vector<std::string> argv;  // the first is a path
+  int in = -1;                    // -1: /dev/null
+  int out = -1, err = -1;
+  bool searches_path = false;  // argv[0] may also be a name that PATH finds
+  bool own_group = false;      // a signal to the group of this process does not reach it
+};
+// Sets the pid, and returns 0 or an error number.
+int StartProgram(const ProgramStart& start, const Environment& environment, pid_t* pid);
 
 // Returns "SIGKILL"; "signal 77" when the signal has no name.
 std::string SignalName(int signal);

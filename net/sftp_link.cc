@@ -3,7 +3,6 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -19,6 +18,7 @@
 #include "absl/time/clock.h"
 #include "base/file.h"
 #include "base/printable.h"
+#include "base/process.h"
 #include "base/status_macros.h"
 #include "net/network_facts.h"
 
@@ -27,42 +27,6 @@ namespace {
 
 constexpr size_t kMostInFlight = 64;
 
-std::vector<char*> SpawnStrings(const std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  for (const std::string& text : strings) pointers.push_back(const_cast<char*>(text.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-// A group of its own: a signal to the job must not end the connection over which its last checkpoint goes.
-absl::StatusOr<pid_t> SpawnOnSocket(const std::vector<std::string>& command, const Environment& environment, int socket,
-                                    int errors) {
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawnattr_init(&attributes);
-  const absl::Cleanup destroy = [&] {
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-  };
-  posix_spawn_file_actions_adddup2(&actions, socket, STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, socket, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
-  sigset_t none, all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  const std::vector<std::string> variables = environment.ToStrings();
-  pid_t pid = 0;
-  const int error = posix_spawnp(&pid, command[0].c_str(), &actions, &attributes, SpawnStrings(command).data(),
-                                 SpawnStrings(variables).data());
-  if (error != 0) return ErrnoStatus(error, "cannot start", command[0]);
-  return pid;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SftpLink>> SftpLink::Start(const std::vector<std::string>& command,
@@ -70,14 +34,18 @@ absl::StatusOr<std::unique_ptr<SftpLink>> SftpLink::Start(const std::vector<std:
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return ErrnoStatus(errno, "make", "a socket pair");
   const int errors = memfd_create("sftp-errors", MFD_CLOEXEC);
-  const absl::StatusOr<pid_t> pid = SpawnOnSocket(command, environment, ends[1], errors);
+  // A group of its own: a signal to the job must not end the connection over which its last checkpoint goes.
+  const ProgramStart start = {
+      .argv = command, .in = ends[1], .out = ends[1], .err = errors, .searches_path = true, .own_group = true};
+  pid_t pid = 0;
+  const int error = StartProgram(start, environment, &pid);
   close(ends[1]);
-  if (!pid.ok()) {
+  if (error != 0) {
     close(ends[0]);
     close(errors);
-    return pid.status();
+    return ErrnoStatus(error, "cannot start", command[0]);
   }
-  return std::unique_ptr<SftpLink>(new SftpLink(*pid, ends[0], errors, patience));
+  return std::unique_ptr<SftpLink>(new SftpLink(pid, ends[0], errors, patience));
 }
 
 absl::Status SftpLink::Greet() {

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,39 +20,6 @@
 
 namespace composer {
 namespace {
-
-std::vector<char*> Pointers(const std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  for (const std::string& s : strings) pointers.push_back(const_cast<char*>(s.c_str()));
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-absl::StatusOr<pid_t> Spawn(const std::vector<std::string>& argv, const Environment& environment, int output) {
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawnattr_init(&attributes);
-  const absl::Cleanup destroy = [&] {
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-  };
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, output, STDERR_FILENO);
-  sigset_t none, all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  const std::vector<std::string> variables = environment.ToStrings();
-  pid_t pid = 0;
-  const int error =
-      posix_spawn(&pid, argv[0].c_str(), &actions, &attributes, Pointers(argv).data(), Pointers(variables).data());
-  if (error != 0) return absl::UnavailableError(ErrnoStatus(error, "start", argv[0]).message());
-  return pid;
-}
 
 // Reads to the end of the stream; returns false if the deadline came first.
 bool ReadAll(int fd, absl::Time deadline, std::string& text) {
@@ -73,14 +39,15 @@ absl::StatusOr<std::string> CommandOutput(const std::vector<std::string>& argv, 
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return ErrnoStatus(errno, "make", "a pipe");
   const absl::Cleanup close_read = [&] { close(ends[0]); };
-  const absl::StatusOr<pid_t> pid = Spawn(argv, environment, ends[1]);
+  pid_t pid = 0;
+  const int error = StartProgram({.argv = argv, .out = ends[1], .err = ends[1]}, environment, &pid);
   close(ends[1]);
-  RETURN_IF_ERROR(pid.status());
+  if (error != 0) return absl::UnavailableError(ErrnoStatus(error, "start", argv[0]).message());
   std::string text;
   const bool ended = ReadAll(ends[0], absl::Now() + limit, text);
-  if (!ended) kill(*pid, SIGKILL);
+  if (!ended) kill(pid, SIGKILL);
   int status = 0;
-  while (waitpid(*pid, &status, 0) < 0 && errno == EINTR) {
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
   if (!ended) {
     return absl::UnavailableError(absl::StrCat(argv[0], " did not end within ", absl::FormatDuration(limit)));
