@@ -105,20 +105,12 @@ void AddScaler(const std::string& saved, PickleWriter& pickle) {
 }
 
 absl::Status AddModel(const StateDict& state, const ComposerExportOptions& options, Draft& draft) {
-  std::vector<std::string> before, after;
+  ASSIGN_OR_RETURN(const auto model, ModelForTorch(state, options));
   draft.pickle.String("model");
   draft.pickle.BeginDict();
-  for (const auto& [full, tensor] : state.tensors) {
-    absl::string_view name = full;
-    if (!absl::ConsumePrefix(&name, kModelPrefix)) continue;
-    before.emplace_back(name);
-    after.push_back(Renamed(name, options.renames));
-    const bool converts = options.weights_only && options.dtype.has_value() && tensor.is_floating_point();
-    RETURN_IF_ERROR(draft.Add(after.back(), converts ? tensor.to(*options.dtype) : tensor));
-  }
+  for (const auto& [name, tensor] : model) RETURN_IF_ERROR(draft.Add(name, tensor));
   draft.pickle.EndDict();
-  if (before.empty()) return absl::InvalidArgumentError("it has no tensors of a model (`model/…`)");
-  return CheckRenamed(before, after, options.renames);
+  return absl::OkStatus();
 }
 
 absl::Status AddProgress(const Manifest& manifest, const StateDict& state, const ComposerExportOptions& options,
@@ -139,6 +131,23 @@ absl::Status AddProgress(const Manifest& manifest, const StateDict& state, const
 }
 
 }  // namespace
+
+absl::StatusOr<std::vector<std::pair<std::string, at::Tensor>>> ModelForTorch(const StateDict& state,
+                                                                              const ComposerExportOptions& options) {
+  std::vector<std::pair<std::string, at::Tensor>> model;
+  std::vector<std::string> before, after;
+  for (const auto& [full, tensor] : state.tensors) {
+    absl::string_view name = full;
+    if (!absl::ConsumePrefix(&name, kModelPrefix)) continue;
+    before.emplace_back(name);
+    after.push_back(Renamed(name, options.renames));
+    const bool converts = options.weights_only && options.dtype.has_value() && tensor.is_floating_point();
+    model.emplace_back(after.back(), converts ? tensor.to(*options.dtype) : tensor);
+  }
+  if (before.empty()) return absl::InvalidArgumentError("it has no tensors of a model (`model/…`)");
+  RETURN_IF_ERROR(CheckRenamed(before, after, options.renames));
+  return model;
+}
 
 std::vector<std::string> NotesOfExport(const StateDict& state, bool weights_only) {
   std::set<std::string> notes;

@@ -5,10 +5,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ATen/core/Tensor.h>
 #include <c10/core/ScalarType.h>
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -24,6 +26,11 @@ struct ComposerExportOptions {
   std::optional<at::ScalarType> dtype;  // with weights_only: of floating-point tensors; others keep theirs
   bool overwrite = false;
 };
+
+// Returns the model's tensors under the names that the options give them. kInvalidArgument without any, or for a rename
+// that fits none.
+absl::StatusOr<std::vector<std::pair<std::string, at::Tensor>>> ModelForTorch(const StateDict& state,
+                                                                              const ComposerExportOptions& options);
 
 // What files of torch's have no place for, for people.
 std::vector<std::string> NotesOfExport(const StateDict& state, bool weights_only);

@@ -44,21 +44,6 @@ struct DcpEntry {
   }
 };
 
-absl::Status AddWeightEntries(const StateDict& state, const ComposerExportOptions& options,
-                              std::vector<DcpEntry>& entries) {
-  std::vector<std::string> before, after;
-  for (const auto& [full, tensor] : state.tensors) {
-    absl::string_view name = full;
-    if (!absl::ConsumePrefix(&name, kModelPrefix)) continue;
-    before.emplace_back(name);
-    after.push_back(Renamed(name, options.renames));
-    const bool converts = options.weights_only && options.dtype.has_value() && tensor.is_floating_point();
-    entries.push_back({{"model", after.back()}, (converts ? tensor.to(*options.dtype) : tensor).contiguous(), ""});
-  }
-  if (before.empty()) return absl::InvalidArgumentError("it has no tensors of a model (`model/…`)");
-  return CheckRenamed(before, after, options.renames);
-}
-
 absl::Status AddOptimizerEntries(const StateDict& state, const ComposerExportOptions& options,
                                  std::vector<DcpEntry>& entries) {
   ASSIGN_OR_RETURN(const TorchOptimizer optimizer, ReadTorchOptimizer(state, options.renames));
@@ -207,7 +192,8 @@ absl::StatusOr<std::vector<std::string>> ExportAsDcp(ObjectStore& from, const st
   if (!options.overwrite && PathExists(metadata)) return absl::AlreadyExistsError(absl::StrCat(metadata, " is there"));
   ASSIGN_OR_RETURN(const StateDict state, LoadNewStateDict(from, checkpoint));
   std::vector<DcpEntry> entries;
-  RETURN_IF_ERROR(AddWeightEntries(state, options, entries));
+  ASSIGN_OR_RETURN(const auto model, ModelForTorch(state, options));
+  for (const auto& [name, tensor] : model) entries.push_back({{"model", name}, tensor.contiguous(), ""});
   if (!options.weights_only) RETURN_IF_ERROR(AddOptimizerEntries(state, options, entries));
   RETURN_IF_ERROR(MakeDirs(AbsolutePath(folder)));
   RETURN_IF_ERROR(RemoveFile(metadata));  // what it named is replaced
