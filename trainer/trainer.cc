@@ -92,8 +92,7 @@ absl::Status AddMetricsOfEvaluators(const TrainerOptions& options, State& state)
   for (const EvaluatorOptions& wanted : options.evaluators) {
     Evaluator& evaluator = state.evaluators.emplace_back();
     evaluator.label = wanted.label;
-    MetricList metrics = wanted.make_metrics ? wanted.make_metrics() : state.model->metrics(/*is_train=*/false);
-    ASSIGN_OR_RETURN(evaluator.metrics, SelectMetrics(std::move(metrics), wanted.metric_names));
+    ASSIGN_OR_RETURN(evaluator.metrics, MetricsOf(wanted, *state.model));
   }
   return absl::OkStatus();
 }

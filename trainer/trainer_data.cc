@@ -177,8 +177,7 @@ absl::StatusOr<std::vector<Evaluator>> Trainer::MakeEvaluators(const std::vector
     evaluator.label = options.label;
     evaluator.loader = loader;
     evaluator.batches = std::make_shared<Prefetcher>(loader, options.prefetch, /*num_epochs=*/1);
-    MetricList metrics = options.make_metrics ? options.make_metrics() : state_.model->metrics(/*is_train=*/false);
-    ASSIGN_OR_RETURN(evaluator.metrics, SelectMetrics(std::move(metrics), options.metric_names));
+    ASSIGN_OR_RETURN(evaluator.metrics, MetricsOf(options, *state_.model));
     evaluator.eval_interval = options.eval_interval;
     evaluator.device_eval_microbatch_size = options.device_eval_microbatch_size;
     made.push_back(std::move(evaluator));

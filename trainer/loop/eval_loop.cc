@@ -263,4 +263,9 @@ absl::StatusOr<MetricList> SelectMetrics(MetricList metrics, const std::vector<s
   return selected;
 }
 
+absl::StatusOr<MetricList> MetricsOf(const EvaluatorOptions& options, Model& model) {
+  return SelectMetrics(options.make_metrics ? options.make_metrics() : model.metrics(/*is_train=*/false),
+                       options.metric_names);
+}
+
 }  // namespace composer

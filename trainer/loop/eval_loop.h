@@ -14,6 +14,8 @@
 
 namespace composer {
 
+struct EvaluatorOptions;
+
 // Returns whether the evaluator runs at this event (kFitStart, kBatchEnd, kEpochEnd, kIterationEnd or kFitEnd). At
 // kFitStart, which is asked with eval_first only, every one runs. Epoch intervals fire at kEpochEnd, those in
 // iterations at kIterationEnd, others at kBatchEnd; at kFitEnd it runs unless it just did. Else a function decides
@@ -29,5 +31,8 @@ void RunEvaluator(Evaluator& evaluator, State& state, Engine& engine, Communicat
 // Returns the metrics whose name contains a match of one of the patterns (a regular expression, or plain text; ignoring
 // case); all when there are no patterns. Returns kInvalidArgument if a pattern matches none, with the existing names.
 absl::StatusOr<MetricList> SelectMetrics(MetricList metrics, const std::vector<std::string>& patterns);
+
+// Returns new metrics of an evaluation of the model, those that the options select.
+absl::StatusOr<MetricList> MetricsOf(const EvaluatorOptions& options, Model& model);
 
 }  // namespace composer
