@@ -11,16 +11,8 @@
 namespace composer {
 namespace {
 
-// Rows of texts and their masks.
-struct MaskedKey {
-  const char* tokens;
-  const char* mask;
-};
-constexpr MaskedKey kMasks[] = {
-    {"inputs", "attention_mask"}, {"positives", "positives_mask"}, {"negatives", "negatives_mask"}};
-
 bool IsMask(const std::string& key) {
-  return std::any_of(std::begin(kMasks), std::end(kMasks), [&](const MaskedKey& each) { return key == each.mask; });
+  return std::any_of(std::begin(kTextKeys), std::end(kTextKeys), [&](const TextKey& each) { return key == each.mask; });
 }
 
 bool IsRow(const at::Tensor& tensor) { return tensor.dim() == 1 && at::isIntegralType(tensor.scalar_type(), true); }
@@ -79,7 +71,7 @@ Batch StackCollator::Collate(std::vector<Sample> samples) const {
 
 Batch PadCollator::Collate(std::vector<Sample> samples) const {
   for (Sample& sample : samples) {
-    for (const MaskedKey& key : kMasks) {
+    for (const TextKey& key : kTextKeys) {
       const auto row = sample.tensors.find(key.tokens);
       if (row != sample.tensors.end() && IsRow(row->second) && sample.tensors.count(key.mask) == 0)
         sample.tensors[key.mask] = torch::ones({row->second.size(0)}, at::kLong);
@@ -106,7 +98,7 @@ Batch PadCollator::Collate(std::vector<Sample> samples) const {
     return rows;
   };
   Batch batch = CollateColumns(samples, pad);
-  for (const MaskedKey& key : kMasks) {
+  for (const TextKey& key : kTextKeys) {
     if (const auto mask = batch.extra.find(key.mask); mask != batch.extra.end())
       batch.num_tokens += mask->second.sum().item<int64_t>();
   }

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "trainer/data/collators.h"
 #include "trainer/layers/no_autocast.h"
 #include "trainer/metrics/recall_at_k.h"
 #include "trainer/models/text/decoder_model.h"
@@ -15,20 +16,13 @@
 namespace composer {
 namespace {
 
-struct TextsKey {
-  const char* tokens;
-  const char* mask;
-};
-constexpr TextsKey kTexts[] = {
-    {"inputs", "attention_mask"}, {"positives", "positives_mask"}, {"negatives", "negatives_mask"}};
-
 const at::Tensor* Find(const Batch& batch, const std::string& key) {
   if (key == "inputs") return &batch.inputs;
   const auto found = batch.extra.find(key);
   return found == batch.extra.end() ? nullptr : &found->second;
 }
 
-at::Tensor MaskOf(const Batch& batch, const TextsKey& key, const at::Tensor& tokens) {
+at::Tensor MaskOf(const Batch& batch, const TextKey& key, const at::Tensor& tokens) {
   const at::Tensor* given = Find(batch, key.mask);
   if (given == nullptr) return at::ones_like(tokens);
   TORCH_CHECK_VALUE(given->sizes() == tokens.sizes(), "model: ", key.mask, " must have the shape of ", key.tokens, ", ",
@@ -37,16 +31,16 @@ at::Tensor MaskOf(const Batch& batch, const TextsKey& key, const at::Tensor& tok
 }
 
 // Joins the texts under all keys, padded to the longest, to one batch of [n * B, T].
-Batch JoinTexts(const Batch& batch, const std::vector<TextsKey>& keys) {
+Batch JoinTexts(const Batch& batch, const std::vector<TextKey>& keys) {
   int64_t longest = 0;
-  for (const TextsKey& key : keys) {
+  for (const TextKey& key : keys) {
     const at::Tensor& tokens = *Find(batch, key.tokens);
     TORCH_CHECK_VALUE(tokens.dim() == 2 && tokens.size(0) == batch.inputs.size(0), "model: expected `", key.tokens,
                       "` [B, T] with B = ", batch.inputs.size(0), ", got ", tokens.sizes());
     longest = std::max(longest, tokens.size(1));
   }
   std::vector<at::Tensor> tokens, masks;
-  for (const TextsKey& key : keys) {
+  for (const TextKey& key : keys) {
     const at::Tensor& own = *Find(batch, key.tokens);
     const int64_t padding = longest - own.size(1);
     tokens.push_back(at::constant_pad_nd(own, {0, padding}));
@@ -95,8 +89,8 @@ at::Tensor EmbeddingModel::Embed(const Batch& texts) {
 }
 
 Outputs EmbeddingModel::forward(const Batch& batch) {
-  std::vector<TextsKey> keys;
-  for (const TextsKey& key : kTexts) {
+  std::vector<TextKey> keys;
+  for (const TextKey& key : kTextKeys) {
     if (Find(batch, key.tokens) != nullptr) keys.push_back(key);
   }
   if (keys.size() == 1) return Embed(batch);
