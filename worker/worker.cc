@@ -109,16 +109,21 @@ absl::Status UseGpu(WorkerContext& context, const Job& job) {
   });
 }
 
-// Reports a collective that hangs, and ends the process: the training thread may wait for it without end.
-[[noreturn]] void EndStuck(WorkerContext& context, const absl::Status& status) {
-  absl::FPrintF(stderr, "error: %s\n", PrintableText(status.message()));
+// What every report of an end says.
+proto::ExitReport ReportOf(const WorkerContext& context, const absl::Status& status) {
   proto::ExitReport report;
   report.set_rank(context.place.rank);
   report.set_code(static_cast<int>(status.code()));
   report.set_message(std::string(status.message()));
   report.set_batch(context.supervision->batch());
   report.set_samples(context.supervision->samples());
-  context.agent->Finish(std::move(report));
+  return report;
+}
+
+// Reports a collective that hangs, and ends the process: the training thread may wait for it without end.
+[[noreturn]] void EndStuck(WorkerContext& context, const absl::Status& status) {
+  absl::FPrintF(stderr, "error: %s\n", PrintableText(status.message()));
+  context.agent->Finish(ReportOf(context, status));
   _exit(ExitCodeFor(status.code()));
 }
 
@@ -299,19 +304,6 @@ absl::Status Train(WorkerContext& context, const JobSource& source, const Enviro
   return status.code() == absl::StatusCode::kInvalidArgument ? WithPlace(effective, status) : status;
 }
 
-proto::ExitReport ReportOf(const WorkerContext& context, const absl::Status& status) {
-  proto::ExitReport report;
-  report.set_rank(context.place.rank);
-  report.set_code(static_cast<int>(status.code()));
-  report.set_message(std::string(status.message()));
-  report.set_batch(context.supervision->batch());
-  report.set_samples(context.supervision->samples());
-  if (context.trainer != nullptr) {
-    for (const auto& [name, value] : context.trainer->eval_results()) (*report.mutable_metrics())[name] = value;
-  }
-  return report;
-}
-
 }  // namespace
 
 int RunWorker(const JobSource& source, const Environment& env, const JobCommand* command) {
@@ -333,7 +325,13 @@ int RunWorker(const JobSource& source, const Environment& env, const JobCommand*
   if (!status.ok() && !launcher_says)
     absl::FPrintF(stderr, "%s: %s\n", code == exit_code::kPreempted ? "stopped" : "error",
                   PrintableText(status.message()));
-  if (context.agent != nullptr && context.supervision != nullptr) context.agent->Finish(ReportOf(context, status));
+  if (context.agent != nullptr && context.supervision != nullptr) {
+    proto::ExitReport report = ReportOf(context, status);
+    if (context.trainer != nullptr) {
+      for (const auto& [name, value] : context.trainer->eval_results()) (*report.mutable_metrics())[name] = value;
+    }
+    context.agent->Finish(std::move(report));
+  }
   return code;
 }
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/file.h"
+#include "rendezvous/transport/token_check.h"
 
 namespace composer {
 namespace {
@@ -22,14 +23,6 @@ std::string LogEvent(int rank, int generation, bool begins, absl::string_view te
   json["text"] = std::string(text.substr(text.size() - std::min(text.size(), kMostOfALog)));
   if (!error.empty()) json["error"] = std::string(error);
   return ServerSentEvent("log", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-}
-
-// Takes the same time wherever two keys of one length differ.
-bool IsTheKey(absl::string_view given, absl::string_view key) {
-  if (key.empty() || given.size() != key.size()) return false;
-  unsigned different = 0;
-  for (size_t i = 0; i < key.size(); ++i) different |= static_cast<unsigned>(given[i] ^ key[i]);
-  return different == 0;
 }
 
 }  // namespace
@@ -54,7 +47,7 @@ absl::StatusOr<std::unique_ptr<DashboardViewer>> DashboardViewer::Open(const Sou
           "the query must be from=BYTES&check=HEX, as an earlier event gave it, and rank=NUMBER&key=KEY");
     }
   }
-  if (rank >= 0 && !IsTheKey(key, source.key)) {
+  if (rank >= 0 && (source.key.empty() || !EqualInConstantTime(key, source.key))) {
     return absl::PermissionDeniedError("logs are for those who have the key that the launcher printed");
   }
   return std::unique_ptr<DashboardViewer>(new DashboardViewer(source.run_folder, cursor, rank));
