@@ -64,19 +64,6 @@ class DataKillsTest(harness.JobTest):
             save_interval="9ba", save_num_checkpoints_to_keep=2, determinism="elastic", virtual_shards=4,
             callbacks={"sample_recorder": None}), **changes})
 
-    def take_records(self, name, ranks):
-        """Returns {batch: ids} of the batches that all ranks recorded since the last call, and forgets them."""
-        batches = {}
-        for rank in range(ranks):
-            path = self.run_folder(name) / f"logs/samples-rank{rank}.jsonl"
-            for line in path.read_text().splitlines(keepends=True) if path.exists() else []:
-                if line.endswith("\n"):
-                    record = json.loads(line)
-                    batches.setdefault(record["batch"], {})[rank] = record["sample_ids"]
-            path.unlink(missing_ok=True)
-        return {batch: sum((parts[rank] for rank in range(ranks)), []) for batch, parts in batches.items()
-                if len(parts) == ranks}
-
     def kill_everything(self, process, name):
         process.kill()
         for pid in processes_with(f"{self.folder}/{name}.yaml") + processes_with(str(self.run_folder(name))):

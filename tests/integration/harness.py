@@ -115,6 +115,19 @@ class JobTest(unittest.TestCase):
         out, _ = self.run_composer("checkpoint", "diff", one, other)
         return out
 
+    def take_records(self, name, ranks):
+        """Returns {batch: ids} of the batches that all ranks recorded since the last call, and forgets them."""
+        batches = {}
+        for rank in range(ranks):
+            path = self.run_folder(name) / f"logs/samples-rank{rank}.jsonl"
+            for line in path.read_text().splitlines(keepends=True) if path.exists() else []:
+                if line.endswith("\n"):
+                    record = json.loads(line)
+                    batches.setdefault(record["batch"], {})[rank] = record["sample_ids"]
+            path.unlink(missing_ok=True)
+        return {batch: sum((parts[rank] for rank in range(ranks)), []) for batch, parts in batches.items()
+                if len(parts) == ranks}
+
     def wait_for(self, condition, what, timeout=30):
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:

@@ -2,7 +2,6 @@
 needs no clean-up and goes on with exactly the samples that are missing, on another number of ranks.
 SPDX-License-Identifier: Apache-2.0"""
 import http.server
-import json
 import os
 import pathlib
 import re
@@ -93,21 +92,9 @@ class TableKillsTest(harness.JobTest):
                               global_train_batch_size=6, schedulers=None, max_duration="2ep", save_interval="3ba",
                               determinism="elastic", virtual_shards=4, callbacks={"sample_recorder": None})
 
-    def records(self, name, ranks):
-        """Returns {batch: ids} of the batches that all ranks recorded since the last call, and forgets them."""
-        parts = {}
-        for rank in range(ranks):
-            path = self.run_folder(name) / f"logs/samples-rank{rank}.jsonl"
-            for line in path.read_text().splitlines(keepends=True) if path.exists() else []:
-                if line.endswith("\n"):
-                    record = json.loads(line)
-                    parts.setdefault(record["batch"], {})[rank] = record["sample_ids"]
-            path.unlink(missing_ok=True)
-        return {batch: sum((of[rank] for rank in range(ranks)), []) for batch, of in parts.items() if len(of) == ranks}
-
     def test_a_kill_in_the_middle_of_a_fetch_leaves_nothing_to_clean_up(self):
         self.run_composer("-n", 1, self.job("whole"))
-        reference = self.records("whole", 1)
+        reference = self.take_records("whole", 1)
         epoch = 60 * len(FILES)
         self.assertEqual(len(reference), 2 * epoch // 6)
         fetched, job, seen = self.bucket.fetches, self.job("killed"), {}
@@ -128,12 +115,12 @@ class TableKillsTest(harness.JobTest):
                     pass
             process.wait()
             self.wait_for(lambda: not self.workers("killed"), "the ranks of a killed launcher end")
-            for batch, ids in self.records("killed", ranks).items():
+            for batch, ids in self.take_records("killed", ranks).items():
                 self.assertEqual(ids, reference[batch], f"batch {batch} on {ranks} ranks")
                 seen[batch] = ids
         self.bucket.hold = 0
         self.run_composer("-n", 2, job)
-        for batch, ids in self.records("killed", 2).items():
+        for batch, ids in self.take_records("killed", 2).items():
             self.assertEqual(ids, reference[batch], f"batch {batch} after the kills")
             seen[batch] = ids
         self.assertEqual(seen, reference, "each sample once an epoch, in its batch")

@@ -44,8 +44,7 @@ absl::Status ChannelsLast::Apply(Event event, State& state, Logger& /*logger*/) 
     if (FreezesBeforeGroupNorm(state))
       return absl::InvalidArgumentError(
           "channels_last: LibTorch has no backward pass for GroupNorm with the channels innermost behind frozen "
-          "layers; "
-          "leave channels_last or layer_freezing out");
+          "layers; leave channels_last or layer_freezing out");
     if (state.sharding == nullptr) return absl::OkStatus();
     return absl::InvalidArgumentError(
         "channels_last: parallelism_config.fsdp makes parameters flat pieces, which have no channels; leave one of the "
