@@ -64,8 +64,8 @@ int main(int argc, char** argv) {
   }
   at::set_num_threads(1);
   std::vector<std::string> files;
-  for (const std::string& name : composer::ListDir(argv[1]).value())
-    files.push_back(composer::ReadFile(composer::JoinPath(argv[1], name)).value());
+  const std::vector<std::string> names = composer::ListDir(argv[1]).value();
+  for (const std::string& name : names) files.push_back(composer::ReadFile(composer::JoinPath(argv[1], name)).value());
   const double seconds = argc > 2 ? std::stod(argv[2]) : 10;
   std::vector<uint8_t> buffer;
   const std::vector<composer::SampleTransformPtr> transforms = {composer::MakeDecodeImage(),

@@ -33,10 +33,9 @@ absl::Status Supervisor::StartWorkers(const proto::World& world) {
 }
 
 void Supervisor::Do(const job_action::Print& print) {
-  using To = job_action::Print::To;
-  if (print.to == To::kLog) {
+  if (print.to == job_action::Print::To::kLog) {
     LOG(INFO) << print.text;
-  } else if (print.to == To::kError) {
+  } else if (print.to == job_action::Print::To::kError) {
     PrintErrorToUser(print.text);
   } else {
     PrintToUser(print.text);

@@ -21,7 +21,7 @@ class WebServer final : public ScriptedHttp {
   }
 
  private:
-  HttpResponse Answer(const HttpRequest& request) override {
+  HttpResponse Answer(const HttpRequest& request) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const auto found = objects_.find(request.path);
     if (found == objects_.end() || !request.follow_redirects) return {404, {}, ""};
     HttpRequest whole = request;

@@ -20,7 +20,7 @@ class FakeAzure final : public ScriptedHttp {
     return {status, {}, absl::StrCat("<?xml version=\"1.0\"?><Error><Code>", code, "</Code></Error>")};
   }
 
-  HttpResponse Answer(const HttpRequest& request) override {
+  HttpResponse Answer(const HttpRequest& request) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (Value(request.headers, "x-ms-version").empty()) return Error(400, "MissingRequiredHeader");
     if (Value(request.headers, "authorization").empty()) return Error(403, "AuthenticationFailed");
     const std::string comp = Value(request.query, "comp");
@@ -43,7 +43,7 @@ class FakeAzure final : public ScriptedHttp {
   }
 
   // A list of blocks uses them up: those that it does not name are dropped.
-  HttpResponse Store(const HttpRequest& request, const std::string& comp) {
+  HttpResponse Store(const HttpRequest& request, const std::string& comp) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     std::string bytes = BodyOf(request);
     if (comp == "blocklist") {
       const std::string xml = bytes;
@@ -65,7 +65,7 @@ class FakeAzure final : public ScriptedHttp {
     return {201, {}, ""};
   }
 
-  HttpResponse List(const HttpRequest& request) {
+  HttpResponse List(const HttpRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const std::string folder = request.path + "/", prefix = folder + Value(request.query, "prefix");
     std::string xml, next;
     size_t listed = 0;

@@ -22,7 +22,7 @@ class FakeVolume final : public ScriptedHttp {
   }
   static std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
-  HttpResponse Answer(const HttpRequest& request) override {
+  HttpResponse Answer(const HttpRequest& request) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (Value(request.headers, "authorization") != "Bearer secret") return Error(403, "PERMISSION_DENIED");
     absl::string_view path = request.path;
     if (absl::ConsumePrefix(&path, "/api/2.0/fs/directories")) return Folder(request, std::string(path));
@@ -41,7 +41,7 @@ class FakeVolume final : public ScriptedHttp {
     return {204, {}, ""};
   }
 
-  HttpResponse Folder(const HttpRequest& request, const std::string& folder) {
+  HttpResponse Folder(const HttpRequest& request, const std::string& folder) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (request.method == "PUT") {
       for (std::string each = folder; !each.empty(); each = FolderOf(each)) folders_.insert(each);
       return {204, {}, ""};

@@ -281,9 +281,9 @@ TEST_F(MockRanks, AStepOfTwoRanksWaitsOnce) {
     Machine::Get().TakeWaits();
     std::mutex mutex;
     std::vector<std::string> waits;
-    const std::vector<RunResult> results = TrainOnMockRanks(2, [&, &change = change](int /*rank*/) {
+    const std::vector<RunResult> results = TrainOnMockRanks(2, [&, &adjust = change](int /*rank*/) {
       TrainerOptions options = SmallRun();
-      change(options);
+      adjust(options);
       AddCallback(options, {composer::Event::kBatchEnd}, [&](State& state) {
         if (state.timestamp.batch == 10) return;
         const std::lock_guard<std::mutex> lock(mutex);

@@ -142,7 +142,7 @@ TEST(AveragedWeights, ResumeBitForBitOnAnyMesh) {
       EXPECT_EQ(resumed.eval_results, alone.eval_results);
       const StateDict saved = NewestCheckpoint(parts.path());
       for (const auto& [name, tensor] : expected.tensors) {
-        const auto same = [&name = name](const auto& item) { return item.first == name; };
+        const auto same = [&sought = name](const auto& item) { return item.first == sought; };
         const auto found = std::find_if(saved.tensors.begin(), saved.tensors.end(), same);
         ASSERT_NE(found, saved.tensors.end()) << name;
         EXPECT_TRUE(found->second.equal(tensor)) << name;
