@@ -95,7 +95,7 @@ TEST_F(TrackerTest, EveryPointArrivesOnceInBatchesThatMlflowTakes) {
 }
 
 TEST_F(TrackerTest, NothingIsLostOrDoubledWhenRequestsAndAnswersAre) {
-  int random = 0;
+  uint32_t random = 0;
   server_->script = [&](int number, const HttpRequest&) {
     random = (random * 1103515245 + 12345) & 0x7fffffff;
     return number < 5 ? Fault::kAway : static_cast<Fault>((random >> 16) % 4);
