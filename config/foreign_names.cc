@@ -228,6 +228,7 @@ std::string OurName(absl::string_view kind, absl::string_view name, const Schema
 absl::Status AcceptForeignNames(const Schema& schema, ConfigNode& root) {
   if (const absl::Status status = AcceptFsdp2(root); !status.ok()) return status;
   if (const absl::Status status = AcceptDeepSpeed(root); !status.ok()) return status;
+  AcceptForeignModels(root);
   const KeySection* job = schema.Find("map", "job");
   return job == nullptr ? absl::OkStatus() : NameRewriter(schema).Rewrite(*job, root);
 }

@@ -27,6 +27,10 @@ absl::Status AcceptForeignNames(const Schema& schema, ConfigNode& root);
 // value that differs from it stays, too, and is refused by the checks.
 void AcceptForeignVariables(const Schema& schema, ConfigNode& root);
 
+// Rewrites models and optimizers whose keys differ, too (foreign_models.cc): resnet_56, hf_causal_lm and hf_bert with
+// the folder's place, model.peft_config, decoupled_lionw without decay.
+void AcceptForeignModels(ConfigNode& root);
+
 // Replaces `deepspeed_config` by the keys that it stands for (deepspeed.cc). kInvalidArgument lists what has no
 // counterpart, with reasons; the key then stays.
 absl::Status AcceptDeepSpeed(ConfigNode& root);

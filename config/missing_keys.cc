@@ -118,6 +118,8 @@ constexpr MissingKey kMissingKeys[] = {
      "leave it out: nothing is sent; `wandb sync` takes what it needs from its own settings"},
     // llm-foundry's and mosaicml/examples'.
     {"is_train", "leave it out: `train_dataloader` and `eval_dataloader` say which data are for what"},
+    {"train_dataset", "leave it out: `train_dataloader` has the data in itself"},
+    {"eval_dataset", "leave it out: `eval_dataloader` has the data in itself"},
     {"train_dataloader.max_seq_len", "leave it out: rows have the length with which they are stored; `truncate` cuts"},
     {"eval_dataloader.max_seq_len", "leave it out: rows have the length with which they are stored; `truncate` cuts"},
     {"eval_dataloader.shuffle", "leave it out: evaluations read their data in order"},
@@ -127,6 +129,7 @@ constexpr MissingKey kMissingKeys[] = {
     {"train_dataloader.split", "leave it out: `path` names the files"},
     {"eval_dataloader.split", "leave it out: `path` names the files"},
     {"train_dataloader.tokenizer_name", "write `tokenizer` at the top, and the transform `tokenize`"},
+    {"train_dataloader.task", "leave it out: the rows of `path` are those of the task"},
     {"eval_dataloader.tokenizer_name", "write `tokenizer` at the top, and the transform `tokenize`"},
     {"expandable_segments", "leave it out: PYTORCH_CUDA_ALLOC_CONF says it to the allocator"},
     {"max_split_size_mb", "leave it out: PYTORCH_CUDA_ALLOC_CONF says it to the allocator"},
@@ -140,6 +143,7 @@ constexpr MissingKey kMissingKeys[] = {
     {"model.pretrained", kHubs},
     {"model.pretrained_model_name_or_path", kHubs},
     {"model.use_auth_token", kHubs},
+    {"model.tokenizer_name", "leave it out: `tokenizer: {name: hf, path: FOLDER}` at the top is the tokenizer"},
     {"model.peft_config", "say `algorithms: {lora: {target_modules: …, r: …}}` in its place"},
     {"model.attn_config", "leave it out: attention is torch's scaled_dot_product_attention, with learned positions"},
     {"model.ffn_config", "leave it out: the feed-forward network is 4 d_model wide, with GELU"},
@@ -190,7 +194,6 @@ constexpr MissingName kMissingNames[] = {
      "it is an experiment of llm-foundry's; write `lion` with `gradient_clipping`"},
     {"optimizer", "decoupledlionw",
      "write `lion` with the weight_decay divided by lr: it multiplies weight_decay by the learning rate"},
-    {"optimizer", "adafactor", "write `adamw`, or `lion`, which keeps one average instead of two"},
     {"optimizer", "onebitadam onebitlamb zerooneadam lamb fusedlamb cpuadam",
      "write `adamw`; `ddp_config.gradient_compression` sends fewer bytes"},
     {"scheduler", "invsqrtwithwarmup inversesquarerootwithwarmup",
@@ -200,6 +203,7 @@ constexpr MissingName kMissingNames[] = {
     {"scheduler", "chained", "write a list of `schedulers`: their factors multiply"},
     {"model", "hfcausallm hft5 hfprefixlm hfbert huggingface", kHubs},
     {"model", "composerclassifier", "write `mlp`, `resnet`, or `torchscript` with task: classifier"},
+    {"dataset", "glue", "write `jsonl` or `parquet` with the task's rows, renamed to inputs and targets"},
     {"dataset", "denoising", "write `jsonl` or `text` with the transforms tokenize and mask"},
     {"tokenizer", "tiktoken sentencepiece", "write `tokenizer: {name: hf, path: FILE}` with its file"},
 };
@@ -256,6 +260,8 @@ std::string MissingNameReason(absl::string_view kind, absl::string_view name) {
   for (const MissingName& entry : kMissingNames) {
     if (kind == entry.kind && HasWord(entry.names, bare)) return std::string(entry.why);
   }
+  if (kind == "tokenizer" && name.find_first_of("/$") != name.npos)
+    return "nothing comes from the Hugging Face hub here; write `tokenizer: {name: hf, path: FOLDER}`";
   return "";
 }
 

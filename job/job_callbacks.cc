@@ -283,7 +283,11 @@ CallbackFactory ReadSystemMetricsMonitor(ConfigMap config) {
   SystemMetricsMonitor::Options options;
   options.log_all_data = config.Bool("log_all_data", false);
   options.interval = absl::Seconds(config.Double("seconds", 1, {.min = 0, .max = 86400}));
-  return Fixed<SystemMetricsMonitor>(options);
+  options.dist_aggregate_batch_interval = config.Int("dist_aggregate_batch_interval", 0, kCount);
+  return [options](const JobPlace& place, const JobFacts&) mutable {
+    options.gpu = place.local_rank;
+    return std::make_unique<SystemMetricsMonitor>(options, RealClock::Get(), place.communicator);
+  };
 }
 
 CallbackFactory ReadThresholdStopper(ConfigMap config) {

@@ -159,6 +159,18 @@ OptimizerFactory ReadRprop(ConfigMap config) {
   return Rprop({.lr = config.Double("lr", 1e-2, {.min = 0}), .weight_decay = 0}, Valid(config, options));
 }
 
+OptimizerFactory ReadAdafactor(ConfigMap config) {
+  AdafactorOptions options;
+  options.beta2_decay = config.Double("beta2_decay", options.beta2_decay);
+  if (config.Has("eps")) {
+    const auto [eps1, eps2] = ReadPair(config, "eps", 0, options.eps2);
+    options.eps1 = eps1;
+    options.eps2 = eps2;
+  }
+  options.d = config.Double("d", options.d);
+  return Adafactor(ReadGroups(config, 1e-2, 0), Valid(config, options));
+}
+
 OptimizerFactory ReadLion(ConfigMap config) {
   LionOptions options;
   ReadBetas(config, options.beta1, options.beta2);
@@ -215,6 +227,7 @@ OptimizerFactory ReadScheduleFreeAdamW(ConfigMap config) {
 
 constexpr NamedReader<OptimizerFactory> kOptimizers[] = {
     {"adadelta", ReadAdadelta},
+    {"adafactor", ReadAdafactor},
     {"adagrad", ReadAdagrad},
     {"adam", ReadAdam},
     {"adamax", ReadAdamax},

@@ -85,14 +85,15 @@ std::shared_ptr<ObjectStore> OpenS3(const Place& place, const Environment& env) 
   });
 }
 
-// Reads the keys from two variables.
-std::function<S3KeySource::Fetch(Http&)> KeysOf(const Environment& env, std::string id, std::string secret) {
+// Reads the keys from two variables; `advice` says more about how to get them.
+std::function<S3KeySource::Fetch(Http&)> KeysOf(const Environment& env, std::string id, std::string secret,
+                                                std::string advice = "") {
   return [=](Http&) -> S3KeySource::Fetch {
     return [=]() -> absl::StatusOr<S3Credentials> {
       S3Credentials found;
       found.key = {env.GetOr(id, ""), env.GetOr(secret, ""), ""};
       if (found.key.access_key_id.empty() || found.key.secret_access_key.empty())
-        return absl::PermissionDeniedError(absl::StrCat("set ", id, " and ", secret, " (HMAC keys)"));
+        return absl::PermissionDeniedError(absl::StrCat("set ", id, " and ", secret, " (HMAC keys)", advice));
       return found;
     };
   };
@@ -130,7 +131,10 @@ absl::StatusOr<std::shared_ptr<ObjectStore>> OpenOci(const Place& place, const E
     options.bucket.endpoint =
         absl::StrCat("https://", place.bucket.substr(at + 1), ".compat.objectstorage.", region, ".oraclecloud.com");
   }
-  return MakeOwned(std::move(options), KeysOf(env, "OCI_KEY", "OCI_SECRET"));
+  return MakeOwned(std::move(options),
+                   KeysOf(env, "OCI_KEY", "OCI_SECRET",
+                          "; the RSA key of ~/.oci/config signs requests of Oracle's own API, not of the S3-compatible "
+                          "one that oci:// speaks: `oci iam customer-secret-key create` makes a key for it"));
 }
 
 // A store together with the requests that it sends.

@@ -62,6 +62,8 @@ def torch_more_optimizers():
         runs.run(optim.RAdam, 1e-2, decoupled_weight_decay=True),
         runs.run(optim.ASGD, 0.0),
         runs.run(optim.ASGD, 1e-2, lambd=0.1, alpha=0.5, t0=3.0),
+        runs.run(optim.Adafactor, 0.0),
+        runs.run(optim.Adafactor, 1e-2, beta2_decay=-0.5, eps=[1e-6, 1e-2], d=1.5),
         runs.run(optim.Rprop, 0.0),
         runs.run(optim.Rprop, 0.0, etas=[0.3, 2.0], step_sizes=[0.01, 0.2]),
     ]

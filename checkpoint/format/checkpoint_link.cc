@@ -9,15 +9,12 @@
 #include "absl/strings/strip.h"
 
 namespace composer {
-namespace {
 
 std::string LinkText(absl::string_view key, CheckpointName checkpoint) {
   std::string text;
   for (auto up = std::count(key.begin(), key.end(), '/'); up > 0; --up) text += "../";
   return absl::StrCat(text.empty() ? "./" : text, checkpoint.ToString(), "\n");
 }
-
-}  // namespace
 
 bool MayBeLink(absl::string_view key) {
   const absl::string_view first = key.substr(0, key.find('/'));
@@ -30,6 +27,8 @@ std::optional<std::string> FollowLink(absl::string_view place, absl::string_view
     const size_t slash = place.rfind('/');
     place = slash == absl::string_view::npos ? "" : place.substr(0, slash);
   };
+  const size_t scheme = place.find("://");
+  const size_t root = scheme == place.npos ? 1 : std::min(place.find('/', scheme + 3), place.size());
   const bool beside = absl::ConsumePrefix(&text, "./");
   parent();
   bool above = false;
@@ -37,7 +36,7 @@ std::optional<std::string> FollowLink(absl::string_view place, absl::string_view
     above = true;
     parent();
   }
-  if ((!beside && !above) || place.empty() || !CheckpointName::Parse(text).has_value()) return std::nullopt;
+  if ((!beside && !above) || place.size() < root || !CheckpointName::Parse(text).has_value()) return std::nullopt;
   return absl::StrCat(place, "/", text);
 }
 

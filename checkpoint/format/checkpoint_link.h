@@ -25,8 +25,11 @@ inline constexpr int64_t kMaxLinkBytes = 256;
 // Returns whether an object of this key may be a link: it is a key, and not that of anything else in such a folder.
 bool MayBeLink(absl::string_view key);
 
+// Returns the content of the link of this key.
+std::string LinkText(absl::string_view key, CheckpointName checkpoint);
+
 // Returns the checkpoint's place when an object at `place` (a path or a URL) with this text is a link; nullopt if it is
-// not one.
+// not one, or leads out of the URL's host or bucket. Fuzzed: tests/fuzz/checkpoint_link_fuzz.cc.
 std::optional<std::string> FollowLink(absl::string_view place, absl::string_view text);
 
 // Returns the link's key in a checkpoint's small state; "" if there is none.

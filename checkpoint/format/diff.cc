@@ -91,8 +91,8 @@ json SmallAsJson(const StateDict& state) {
 }  // namespace
 
 bool IsRunIdentity(absl::string_view member) {
-  constexpr absl::string_view kMembers[] = {"run_name", "run_folder", "save_folder", "load_path",
-                                            "saved_at", "world_size", "hostname",    "configuration"};
+  constexpr absl::string_view kMembers[] = {"run_name",   "run_folder", "save_folder",   "load_path", "saved_at",
+                                            "world_size", "hostname",   "configuration", "versions"};
   return absl::EndsWith(member, "_wct") ||
          std::find(std::begin(kMembers), std::end(kMembers), member) != std::end(kMembers);
 }

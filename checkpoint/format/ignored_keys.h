@@ -1,6 +1,7 @@
 // IgnoredKeys says which tensors and keys of small state a save or a load passes over: those that match a pattern, or
 // those that a function names.
 //   options.save.save_ignore_keys = {"optimizer/*"};
+//   options.load.load_ignore_keys = {"*", "!model/encoder.*"};  // nothing but the encoder
 //   options.load.load_ignore_keys = [](const std::string& key) { return key.ends_with("/bias"); };
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -14,7 +15,8 @@
 
 namespace composer {
 
-// Returns whether one of the fnmatch patterns matches the name; `*` also matches `/`.
+// Returns whether the last of the fnmatch patterns that fits the name is one without `!` before it, which takes names
+// back that earlier ones matched; `*` also matches `/`.
 bool Matches(const std::vector<std::string>& patterns, const std::string& name);
 
 class IgnoredKeys {
@@ -26,8 +28,7 @@ class IgnoredKeys {
   IgnoredKeys(std::vector<std::string> patterns) : patterns_(std::move(patterns)) {}
   IgnoredKeys(std::initializer_list<std::string> patterns) : patterns_(patterns) {}
   template <typename F>
-    requires std::is_invocable_r_v<bool, F&, const std::string&>
-  IgnoredKeys(F ignores) : ignores_(std::move(ignores)) {}
+  requires std::is_invocable_r_v<bool, F&, const std::string&> IgnoredKeys(F ignores) : ignores_(std::move(ignores)) {}
 
   bool Has(const std::string& key) const { return Matches(patterns_, key) || (ignores_ != nullptr && ignores_(key)); }
   // Adds patterns to what is ignored.

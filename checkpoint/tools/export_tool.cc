@@ -60,8 +60,9 @@ absl::Status CheckForm(const ExportRequest& asked) {
   const bool has_layout = asked.hf || asked.adapter, torch = IsTorchFileName(asked.into);
   ASSIGN_OR_RETURN(const Packing packing, PackingOfName(asked.into));
   if (!torch && !packing.IsNone()) {
-    return absl::InvalidArgumentError(absl::StrCat(asked.into, ": of packed files there are x.pt.gz, x.pt.zst, x.tar, ",
-                                                   "x.tar.gz, x.tgz and x.tar.zst"));
+    return absl::InvalidArgumentError(absl::StrCat(asked.into,
+                                                   ": of packed files there are x.pt.gz, x.pt.lz4, x.pt.zst, ",
+                                                   "x.tar, x.tar.gz, x.tgz, x.tar.lz4 and x.tar.zst"));
   }
   if (asked.hf && asked.adapter)
     return absl::InvalidArgumentError("--hf merges what --adapter leaves apart: give one of them");

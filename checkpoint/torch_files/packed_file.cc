@@ -16,6 +16,7 @@
 #include "absl/strings/strip.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "checkpoint/torch_files/lz4_frame.h"
 
 namespace composer {
 namespace {
@@ -27,8 +28,7 @@ constexpr int64_t kMostRatio = 1100, kAlwaysAllowed = int64_t{64} << 20;
 struct OtherProgram {
   absl::string_view ending, magic, unpack;
 };
-constexpr OtherProgram kOtherPrograms[] = {{".lz4", "\x04\x22\x4d\x18", "lz4 -d"},
-                                           {".bz2", "BZh", "bunzip2"},
+constexpr OtherProgram kOtherPrograms[] = {{".bz2", "BZh", "bunzip2"},
                                            {".xz",
                                             "\xfd"
                                             "7zXZ",
@@ -202,9 +202,9 @@ absl::Status RefuseOthers(absl::string_view file, absl::string_view what) {
     const bool is_it =
         what.empty() ? absl::EndsWith(file, other.ending) : !other.magic.empty() && absl::StartsWith(what, other.magic);
     if (is_it) {
-      return absl::InvalidArgumentError(absl::StrCat(file, ": ", other.ending,
-                                                     " is neither written nor read, but .gz, ", ".zst and .tar are; `",
-                                                     other.unpack, "` unpacks it"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(file, ": ", other.ending, " is neither written nor read, but .gz, .lz4, .zst and .tar are; `",
+                       other.unpack, "` unpacks it"));
     }
   }
   return absl::OkStatus();
@@ -217,6 +217,8 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> UnpackOnce(std::shared_ptr<con
     RETURN_IF_ERROR(Gunzip(bytes, unpacked));
   } else if (absl::StartsWith(bytes, "\x28\xb5\x2f\xfd")) {
     RETURN_IF_ERROR(Unzstd(bytes, unpacked));
+  } else if (absl::StartsWith(bytes, "\x04\x22\x4d\x18")) {
+    RETURN_IF_ERROR(UnpackLz4(bytes, [&](absl::string_view piece) { return unpacked.Append(piece); }));
   } else if (bytes.size() >= 512 && bytes.substr(257, 5) == "ustar") {
     ASSIGN_OR_RETURN(const auto range, FindInTar(bytes));
     RETURN_IF_ERROR(unpacked.Append(bytes.substr(range.first, range.second - range.first)));
@@ -233,6 +235,7 @@ absl::StatusOr<Packing> PackingOfName(absl::string_view path) {
   Packing packing;
   absl::string_view name = path;
   if (absl::ConsumeSuffix(&name, ".gz")) packing.compression = Packing::Compression::kGzip;
+  if (absl::ConsumeSuffix(&name, ".lz4")) packing.compression = Packing::Compression::kLz4;
   if (absl::ConsumeSuffix(&name, ".zst")) packing.compression = Packing::Compression::kZstd;
   packing.tar = absl::EndsWith(name, ".tar");
   if (absl::EndsWith(name, ".tgz")) packing = {Packing::Compression::kGzip, true};
@@ -241,7 +244,9 @@ absl::StatusOr<Packing> PackingOfName(absl::string_view path) {
 
 bool IsTorchFileName(absl::string_view path) {
   absl::string_view name = path;
-  if (!absl::ConsumeSuffix(&name, ".gz")) absl::ConsumeSuffix(&name, ".zst");
+  for (const absl::string_view ending : {".gz", ".lz4", ".zst"}) {
+    if (absl::ConsumeSuffix(&name, ending)) break;
+  }
   return absl::EndsWith(name, ".pt") || absl::EndsWith(name, ".tar") || absl::EndsWith(path, ".tgz");
 }
 
@@ -272,8 +277,10 @@ absl::Status WritePacked(int fd, const std::string& path, const Packing& packing
     if (!goes_on) return absl::OkStatus();
     ASSIGN_OR_RETURN(content, archive.Map());
   }
-  return packing.compression == Packing::Compression::kGzip ? Gzip(fd, path, content->bytes())
-                                                            : WriteZstd(fd, path, content->bytes());
+  if (packing.compression == Packing::Compression::kGzip) return Gzip(fd, path, content->bytes());
+  if (packing.compression == Packing::Compression::kZstd) return WriteZstd(fd, path, content->bytes());
+  ASSIGN_OR_RETURN(const std::string frame, PackLz4(content->bytes()));
+  return WriteAll(fd, frame, path);
 }
 
 }  // namespace composer

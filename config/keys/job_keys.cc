@@ -72,13 +72,13 @@ save_weights_only | bool | false | Save the model's tensors only; needs autoresu
 save_async | bool | true | Train on while a checkpoint is written.
 save_memory_interval | time >0 | - | How often to keep a snapshot in the nodes' memory.
 save_overlap | one of wait, skip | wait | A save that is due while another is being written waits or is skipped.
-save_ignore_keys | texts | [] | Patterns of what is not saved.
+save_ignore_keys | texts | [] | Patterns of what is not saved; `!pattern` takes back.
 autoresume | bool | true | Resume from the newest valid checkpoint of save_folder.
 resume_changes | texts | [] | Settings that may have changed since the checkpoint although its state depends on them; `allow`: all.
 load_path | text | - | Where the first weights come from when there is nothing to resume.
 load_weights_only | bool | false | Load only the model's tensors.
 load_strict_model_weights | bool | true | Missing or unexpected tensors of the model are errors.
-load_ignore_keys | texts | [] | Patterns of what is not loaded.
+load_ignore_keys | texts | [] | Patterns of what is not loaded; `!pattern` takes back.
 load_exclude_algorithms | texts | [] | Patterns of algorithms whose state is not loaded.
 callbacks | names callback | {} | Callbacks.
 loggers | names logger | {} | Loggers.

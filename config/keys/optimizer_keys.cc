@@ -110,6 +110,14 @@ t0 | number | 1e6 | Updates before averaging begins.
 weight_decay | number 0.. | 0 | Weight decay.
 include groups
 
+[optimizer adafactor] torch's Adafactor: little memory. Not with sharding.
+lr | number 0.. | 1e-2 | The largest relative step.
+beta2_decay | number | -0.8 | Power of the number of the update in the decay of squares.
+eps | numbers | ([the type's, 1e-3]) | Below the squares, and the least size of a parameter.
+d | number | 1 | Updates of a larger root mean square are cut to it.
+weight_decay | number 0.. | 0 | Weight decay, as in AdamW.
+include groups
+
 [optimizer rprop] torch's Rprop, for full batches.
 lr | number 0.. | 1e-2 | The first step sizes; schedules have no effect.
 etas | numbers | [0.5, 1.2] | Factors of a step size when the gradient turns, and when it does not.

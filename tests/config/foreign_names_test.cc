@@ -70,6 +70,26 @@ TEST(ForeignNames, Fsdp2IsFsdp) {
   EXPECT_THAT(Accepted("parallelism_config: {fsdp2: {}, fsdp: {}}\n"), HasSubstr("fsdp2: is another name of `fsdp`"));
 }
 
+TEST(ForeignNames, ModelsThatAreHereUnderAnotherName) {
+  const std::pair<const char*, const char*> kCases[] = {
+      {"model: {name: resnet_56}", "model:\n  name: resnet_cifar\n  depth: 56\n"},
+      {"model: {name: ResNet50, num_classes: 10}", "model:\n  name: resnet\n  num_classes: 10\n  depth: 50\n"},
+      {"model: {name: resnet_57}", "model:\n  name: resnet_57\n"},
+      {"model: {name: hf_causal_lm, pretrained_model_name_or_path: a/b}", "model:\n  name: hf\n  path: a/b\n"},
+      {"model: {name: hf_bert, pretrained_model_name: a, tokenizer_name: a, use_pretrained: true}",
+       "model:\n  name: hf\n  path: a\n  pretrained: true\n"},
+      {"model: {name: hf_bert}", "model:\n  name: hf_bert\n"},
+      {"model: {name: hf, path: a, peft_config: {peft_type: LORA, r: 4, bias: none, target_modules: [x]}}",
+       "model:\n  name: hf\n  path: a\nalgorithms:\n  lora:\n    r: 4\n    target_modules:\n      - x\n"},
+      {"model: {name: hf, path: a, peft_config: {peft_type: IA3}}",
+       "model:\n  name: hf\n  path: a\n  peft_config:\n    peft_type: IA3\n"},
+      {"optimizers: {name: decoupled_lionw, weight_decay: 0.0}", "optimizers:\n  name: lion\n  weight_decay: 0.0\n"},
+      {"optimizers: {name: decoupled_lionw, weight_decay: 0.1}",
+       "optimizers:\n  name: decoupled_lionw\n  weight_decay: 0.1\n"},
+  };
+  for (const auto& [text, ours] : kCases) EXPECT_EQ(Accepted(text), ours);
+}
+
 TEST(ForeignNames, LoadersKeepTheirDataBeside) {
   EXPECT_EQ(Accepted("train_dataloader: {name: text, dataset: {remote: s3://b, split: train}, drop_last: true}\n"),
             "train_dataloader:\n  name: streaming\n  drop_last: true\n  remote: s3://b\n  split: train\n"

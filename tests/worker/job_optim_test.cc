@@ -86,6 +86,7 @@ TEST_F(JobOptimTest, EveryNameHasItsDefaults) {
       {"nadam", "NAdam", 2e-3, 0, 0.9},
       {"radam", "RAdam", 1e-3, 0, 0.9},
       {"asgd", "ASGD", 1e-2, 0, 0},
+      {"adafactor", "Adafactor", 1e-2, 0, 0},
       {"rprop", "Rprop", 1e-2, 0, 0},
       {"lion", "Lion", 1e-4, 0, 0.9},
       {"muon", "Muon", 1e-3, 0.1, 0.95},

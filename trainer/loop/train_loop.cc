@@ -228,6 +228,9 @@ void TrainLoop::LogStep(bool measured) {
   for (size_t i = 0; i < part_ids_.size(); ++i) parts_.logger.Log(part_ids_[i], train_batch_.loss_parts()[i]);
   if (const int64_t skipped = state_.settings.nan.skipped_steps(); skipped > 0)
     parts_.logger.Log("nan/skipped_steps", static_cast<double>(skipped));
+  if (state_.settings.auto_microbatch)
+    parts_.logger.Log("trainer/device_train_microbatch_size",
+                      static_cast<double>(state_.settings.device_train_microbatch_size));
   if (!measured) return;
   for (size_t i = 0; i < metric_ids_.size(); ++i) parts_.logger.Log(metric_ids_[i], state_.train_metrics[i]->Compute());
 }

@@ -96,6 +96,11 @@ OptimizerFactory Rprop(const ParamGroupOptions& groups, const RpropOptions& opti
 }
 OptimizerFactory Rprop(double lr, const RpropOptions& options) { return Rprop(Rate(lr, 0), options); }
 
+OptimizerFactory Adafactor(const ParamGroupOptions& groups, const AdafactorOptions& options) {
+  return Recipe<AdafactorOptimizer>(groups, options);
+}
+OptimizerFactory Adafactor(double lr, const AdafactorOptions& options) { return Adafactor(Rate(lr, 0), options); }
+
 OptimizerFactory LBFGS(double lr, const LbfgsOptions& options) { return Recipe<LbfgsOptimizer>(Rate(lr, 0), options); }
 
 OptimizerFactory Muon(const MuonGroupOptions& groups, const MuonOptions& options) {

@@ -11,6 +11,7 @@
 
 #include "trainer/core/optimizer.h"
 #include "trainer/core/scheduler.h"
+#include "trainer/optim/adafactor.h"
 #include "trainer/optim/adam.h"
 #include "trainer/optim/decoupled_adamw.h"
 #include "trainer/optim/decoupled_sgdw.h"
@@ -54,6 +55,8 @@ OptimizerFactory ASGD(double lr, const AsgdOptions& options = {});
 OptimizerFactory ASGD(const ParamGroupOptions& groups, const AsgdOptions& options = {});
 OptimizerFactory Rprop(double lr, const RpropOptions& options = {});
 OptimizerFactory Rprop(const ParamGroupOptions& groups, const RpropOptions& options = {});
+OptimizerFactory Adafactor(double lr, const AdafactorOptions& options = {});
+OptimizerFactory Adafactor(const ParamGroupOptions& groups, const AdafactorOptions& options = {});
 OptimizerFactory LBFGS(double lr = 1, const LbfgsOptions& options = {});
 // Matrices by Muon, all other parameters by AdamW.
 OptimizerFactory Muon(const MuonGroupOptions& groups = {}, const MuonOptions& options = {});

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/resume/saved_state.h"
 
+#include <torch/version.h>
+
 #include <nlohmann/json.hpp>
 
 #include "absl/container/flat_hash_map.h"
@@ -177,6 +179,8 @@ StateDict SavedTensors(const State& state, bool weights_only) {
 SmallState SavedSmallState(const State& state, const SavedDataSettings& data, bool weights_only) {
   SmallState small;
   small["timestamp"] = state.timestamp.ToJson();
+  if (state.identity.rank == 0)
+    small["versions"] = nlohmann::json{{"composer", COMPOSER_VERSION}, {"libtorch", TORCH_VERSION}}.dump();
   if (std::string required = RequiredAlgorithms(state.algorithms); !required.empty() && state.identity.rank == 0)
     small[kRequiredAlgorithmsKey] = std::move(required);
   if (const auto* model = dynamic_cast<const HuggingFaceModel*>(state.model.get());

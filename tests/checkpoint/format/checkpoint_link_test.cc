@@ -28,6 +28,8 @@ TEST(CheckpointLink, LeadsFromWhereItIs) {
       {"/ck/step20.pt", "./ep1-ba20\n", "/ck/ep1-ba20"},
       {"/ck/epoch1/step20.pt", "../ep1-ba20\n", "/ck/ep1-ba20"},
       {"s3://b/ck/a/c/x", "../../ep1-ba20", "s3://b/ck/ep1-ba20"},
+      {"s3://b/ck/x", "../ep1-ba20", "s3://b/ep1-ba20"},
+      {"s3://b/ck/x", "../../ep1-ba20", ""},
       {"/ck/latest", "ep1-ba20\n", ""},
       {"/ck/x", "./ep1-ba20/../..", ""},
       {"/ck/x", ".//etc/ep1-ba20", ""},

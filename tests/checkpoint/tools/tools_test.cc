@@ -222,8 +222,8 @@ TEST_F(Tools, ExportAndImportNameWhatTheyDoNotTake) {
   EXPECT_THAT(err_.str(), HasSubstr("did you mean `--dtype`?"));
   EXPECT_EQ(Run({"import", dir_.Path("nowhere.pt"), dir_.Path("again")}), 64);
   EXPECT_EQ(Run({"import", "s3://bucket/x.pt", dir_.Path("again")}), 64);
-  EXPECT_EQ(Run({"export", dir_.Path("run"), dir_.Path("x.pt.lz4")}), 64);
-  EXPECT_THAT(err_.str(), HasSubstr(".lz4 is neither written nor read, but .gz, .zst and .tar are"));
+  EXPECT_EQ(Run({"export", dir_.Path("run"), dir_.Path("x.pt.xz")}), 64);
+  EXPECT_THAT(err_.str(), HasSubstr(".xz is neither written nor read, but .gz, .lz4, .zst and .tar are"));
   EXPECT_EQ(Run({"export", dir_.Path("run"), dir_.Path("x.safetensors.gz")}), 64);
   EXPECT_THAT(err_.str(), HasSubstr("of packed files there are x.pt.gz"));
   EXPECT_FALSE(PathExists(dir_.Path("again")));

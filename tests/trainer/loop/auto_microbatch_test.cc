@@ -9,6 +9,7 @@
 #include "tests/support/temp_dir.h"
 #include "tests/trainer/loop/small_run.h"
 #include "trainer/core/torch_status.h"
+#include "trainer/loggers/in_memory.h"
 
 namespace composer {
 namespace {
@@ -87,6 +88,15 @@ TEST(AutoMicrobatch, AnEvaluationOfOneSampleMustFitAndShardedModelsRefuseIt) {
   TrainerOptions sharded = WithEvaluation(kAutoMicrobatch);
   sharded.fsdp = FsdpOptions();
   EXPECT_THAT(std::string(Trainer::Create(std::move(sharded)).status().message()), HasSubstr("sharded or split model"));
+}
+
+TEST(AutoMicrobatch, ItsSizeIsAMetric) {
+  TrainerOptions options = Automatic();
+  MetricHistory history;
+  options.loggers.push_back(std::make_unique<InMemoryLogger>(&history));
+  LimitMemory(options, 4, Event::kBeforeForward);
+  ASSERT_TRUE(Train(std::move(options)).status.ok());
+  EXPECT_EQ(history.Values("trainer/device_train_microbatch_size").at(0), 4);
 }
 
 class WhereTest : public testing::TestWithParam<Event> {};

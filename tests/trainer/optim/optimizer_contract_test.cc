@@ -7,6 +7,7 @@
 #include <set>
 
 #include "tests/trainer/optim/optimizer_golden.h"
+#include "trainer/optim/adafactor.h"
 #include "trainer/optim/adam.h"
 #include "trainer/optim/decoupled_adamw.h"
 #include "trainer/optim/decoupled_sgdw.h"
@@ -183,6 +184,7 @@ INSTANTIATE_TEST_SUITE_P(
         Of<AdamaxOptimizer>("Adamax", "Adamax", AdamaxOptions{}), Of<NAdamOptimizer>("NAdam", "NAdam", NAdamOptions{}),
         Of<RAdamOptimizer>("RAdam", "RAdam", RAdamOptions{.beta2 = 0.6}),
         Of<AsgdOptimizer>("Asgd", "ASGD", AsgdOptions{.lambd = 0.1, .t0 = 1}),
+        Of<AdafactorOptimizer>("Adafactor", "Adafactor", AdafactorOptions{}),
         Of<RpropOptimizer>("Rprop", "Rprop", RpropOptions{}), Of<LionOptimizer>("Lion", "Lion", LionOptions{}),
         Case{"Muon", "Muon", MakeMuon<false>}, Case{"NorMuon", "NorMuon", MakeMuon<true>}),
     [](const ::testing::TestParamInfo<Case>& tested) { return std::string(tested.param.label); });

@@ -29,6 +29,7 @@ TEST(Recipes, HaveTheNamesRatesAndDecaysOfTheYamlKeys) {
       {"NAdam", NAdam(2e-3), 2e-3, 0},
       {"RAdam", RAdam(1e-3), 1e-3, 0},
       {"ASGD", ASGD(0.01), 0.01, 0},
+      {"Adafactor", Adafactor(0.01), 0.01, 0},
       {"Rprop", Rprop(0.01), 0.01, 0},
       {"Lion", Lion(1e-4), 1e-4, 0},
       {"AdamW", AdamW({.lr = 0.3, .weight_decay = 0.2}), 0.3, 0.2},

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "tests/trainer/optim/optimizer_golden.h"
+#include "trainer/optim/adafactor.h"
 #include "trainer/optim/adam.h"
 #include "trainer/optim/rmsprop.h"
 #include "trainer/optim/sgd.h"
@@ -124,6 +125,17 @@ TEST(TorchOptimizersTest, Asgd) {
   EXPECT_EQ(ReplayGolden("torch_more_optimizers", "ASGD", make, 1e-6), 2);
 }
 
+TEST(TorchOptimizersTest, Adafactor) {
+  const auto make = Reading<AdafactorOptimizer, AdafactorOptions>([](const Json& args) {
+    AdafactorOptions options;
+    options.beta2_decay = args.value("beta2_decay", options.beta2_decay);
+    if (args.contains("eps")) options.eps1 = args["eps"][0], options.eps2 = args["eps"][1];
+    options.d = args.value("d", options.d);
+    return options;
+  });
+  EXPECT_EQ(ReplayGolden("torch_more_optimizers", "Adafactor", make, 2e-6), 2);
+}
+
 TEST(TorchOptimizersTest, Rprop) {
   const auto make = Reading<RpropOptimizer, RpropOptions>([](const Json& args) {
     RpropOptions options;
@@ -158,6 +170,9 @@ TEST(TorchOptimizersTest, MoreOptimizersRefuseBadOptions) {
             "t0: inf, must be a number");
   EXPECT_EQ(Validate(RpropOptions{.eta_plus = 1}).message(), "eta_plus: 1, must be > 1");
   EXPECT_EQ(Validate(RpropOptions{.max_step = 0}).message(), "max_step: 0, must be >= min_step");
+  EXPECT_EQ(Validate(AdafactorOptions{.beta2_decay = 1}).message(), "beta2_decay: 1, must be <= 0");
+  EXPECT_EQ(Validate(AdafactorOptions{.eps1 = -1}).message(), "eps1: -1, must be >= 0");
+  EXPECT_EQ(Validate(AdafactorOptions{.d = 0.5}).message(), "d: 0.5, must be >= 1");
   EXPECT_THROW(AdagradOptimizer({}, {.eps = -1}), c10::ValueError);
 }
 

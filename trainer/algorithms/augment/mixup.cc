@@ -21,7 +21,8 @@ double DrawMixing(double alpha) {
 PairMixing::Mixed MixUp::MixInputs(Batch& batch) {
   TORCH_CHECK_VALUE(batch.inputs.defined() && batch.inputs.is_floating_point() && batch.targets.defined(),
                     "mixup: it mixes inputs that are floating point, with targets; these are ",
-                    batch.inputs.defined() ? toString(batch.inputs.scalar_type()) : "missing");
+                    batch.inputs.defined() ? toString(batch.inputs.scalar_type()) : "missing",
+                    "; the transform to_float makes images of bytes so");
   const double mixing = DrawMixing(options_.alpha);
   const at::Tensor permutation = torch::randperm(batch.inputs.size(0), torch::dtype(at::kLong));
   batch.inputs = MixUpBatch(batch.inputs, mixing, permutation);

@@ -2,12 +2,15 @@
 #include "trainer/callbacks/monitors/system_metrics_monitor.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "trainer/callbacks/monitors/values_over_ranks.h"
 #include "trainer/core/logger.h"
 #include "trainer/core/state.h"
 
@@ -18,7 +21,7 @@ constexpr uint64_t kThrottleAny =
     kThrottleHardware | kThrottleSoftwareThermal | kThrottleHardwareThermal | kThrottlePowerBrake;
 
 struct GpuReading {
-  int device = 0;
+  int number = 0;  // the device's, or the rank's
   double value = 0;
 };
 
@@ -63,22 +66,37 @@ void Log(Logger& logger, absl::string_view prefix,
   for (const auto& [name, value] : metrics) logger.Log(absl::StrCat(prefix, name), value);
 }
 
+void LogReadings(Logger& logger, const char* name, const std::vector<GpuReading>& readings, bool each) {
+  if (readings.empty()) return;
+  if (each) {
+    for (const GpuReading& reading : readings) logger.Log(absl::StrCat(name, "_rank_", reading.number), reading.value);
+    return;
+  }
+  const auto [least, most] = std::minmax_element(
+      readings.begin(), readings.end(), [](const GpuReading& a, const GpuReading& b) { return a.value < b.value; });
+  logger.Log(absl::StrCat("min_", name), least->value);
+  logger.Log(absl::StrCat("max_", name), most->value);
+}
+
 double Number(int64_t count) { return static_cast<double>(count); }
 
 }  // namespace
 
-SystemMetricsMonitor::SystemMetricsMonitor(Options options, const Clock& clock)
-    : options_(std::move(options)), clock_(clock) {}
+SystemMetricsMonitor::SystemMetricsMonitor(Options options, const Clock& clock, Communicator* communicator)
+    : options_(std::move(options)), clock_(clock), communicator_(communicator) {}
 
 absl::Status SystemMetricsMonitor::Run(Event event, State& state, Logger& logger) {
   if (event == Event::kFitStart) {
     Start(state);
     return absl::OkStatus();
   }
+  const int64_t every = options_.dist_aggregate_batch_interval;
+  if (every > 0 && event == Event::kBatchStart && state.timestamp.batch % every == 0)
+    RETURN_IF_ERROR(LogGpusOfAllRanks(state, logger));
   if (!logger.has_destinations() || clock_.Now() < next_) return absl::OkStatus();
   next_ = clock_.Now() + options_.interval;
   WarnOnce(LogMachine(state, logger));
-  if (nvml_ != nullptr) WarnOnce(LogGpus(logger));
+  if (nvml_ != nullptr && every == 0) WarnOnce(LogGpus(logger));
   return absl::OkStatus();
 }
 
@@ -141,18 +159,33 @@ absl::Status SystemMetricsMonitor::LogGpus(Logger& logger) const {
       if (metric.optional && absl::IsUnimplemented(value.status())) continue;
       if (!value.ok() && failed.ok()) failed = Annotate(value.status(), metric.name);
     }
-    if (readings.empty()) continue;
-    if (options_.log_all_data) {
-      for (const GpuReading& reading : readings)
-        logger.Log(absl::StrCat(metric.name, "_rank_", reading.device), reading.value);
-      continue;
-    }
-    const auto [least, most] = std::minmax_element(
-        readings.begin(), readings.end(), [](const GpuReading& a, const GpuReading& b) { return a.value < b.value; });
-    logger.Log(absl::StrCat("min_", metric.name), least->value);
-    logger.Log(absl::StrCat("max_", metric.name), most->value);
+    LogReadings(logger, metric.name, readings, options_.log_all_data);
   }
   return failed;
+}
+
+// Every rank must come here, including those without a GPU or a logger.
+absl::Status SystemMetricsMonitor::LogGpusOfAllRanks(const State& state, Logger& logger) {
+  if (communicator_ == nullptr && state.identity.world_size > 1)
+    return absl::FailedPreconditionError("system_metrics_monitor: other ranks' GPUs need the run's communicator");
+  constexpr size_t kCount = std::size(kGpuMetrics);
+  std::vector<double> own(kCount, std::numeric_limits<double>::quiet_NaN());
+  for (size_t i = 0; nvml_ != nullptr && i < kCount; ++i) {
+    const absl::StatusOr<double> value = kGpuMetrics[i].read(*nvml_, options_.gpu);
+    if (value.ok()) own[i] = *value;
+    if (!value.ok() && !(kGpuMetrics[i].optional && absl::IsUnimplemented(value.status())))
+      WarnOnce(Annotate(value.status(), kGpuMetrics[i].name));
+  }
+  const std::vector<double> all = ValuesOfAllRanks(own, communicator_);
+  for (size_t i = 0; i < kCount; ++i) {
+    std::vector<GpuReading> readings;
+    for (size_t rank = 0; rank * kCount < all.size(); ++rank) {
+      const double value = all[rank * kCount + i];
+      if (!std::isnan(value)) readings.push_back({static_cast<int>(rank), value});
+    }
+    LogReadings(logger, kGpuMetrics[i].name, readings, options_.log_all_data);
+  }
+  return absl::OkStatus();
 }
 
 void SystemMetricsMonitor::WarnOnce(const absl::Status& status) {

@@ -10,10 +10,9 @@
 #include "trainer/core/communicator.h"
 
 namespace composer {
-namespace {
 
-// Returns value i of rank r at index r * own.size() + i.
-std::vector<double> OfAllRanks(absl::Span<const double> own, Communicator* communicator) {
+std::vector<double> ValuesOfAllRanks(absl::Span<const double> own, Communicator* communicator) {
+  const at::NoGradGuard no_grad;
   if (communicator == nullptr || own.empty()) return {own.begin(), own.end()};
   const auto count = static_cast<int64_t>(own.size());
   at::Tensor mine = at::empty({count}, at::kDouble);
@@ -26,11 +25,8 @@ std::vector<double> OfAllRanks(absl::Span<const double> own, Communicator* commu
   return {values, values + all.numel()};
 }
 
-}  // namespace
-
 std::vector<OverRanks> ValuesOverRanks(absl::Span<const double> own, Communicator* communicator) {
-  const at::NoGradGuard no_grad;
-  const std::vector<double> all = OfAllRanks(own, communicator);
+  const std::vector<double> all = ValuesOfAllRanks(own, communicator);
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   std::vector<OverRanks> over(own.size(), {kNone, kNone, kNone});
   for (size_t i = 0; i < own.size(); ++i) {

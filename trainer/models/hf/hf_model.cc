@@ -145,7 +145,12 @@ ReadModel MakeFrom(const std::string& text, const HfTaskOptions& task) {
 absl::StatusOr<std::string> ReadConfigText(const HfModelOptions& options) {
   std::string text = "{}";
   if (!options.path.empty()) {
-    ASSIGN_OR_RETURN(text, ReadFile(JoinPath(options.path, "config.json"), int64_t{1} << 20));
+    absl::StatusOr<std::string> read = ReadFile(JoinPath(options.path, "config.json"), int64_t{1} << 20);
+    if (absl::IsNotFound(read.status()))
+      return absl::NotFoundError(
+          absl::StrCat(read.status().message(),
+                       "; nothing comes from the Hugging Face hub here: ", "download the folder, and write its path"));
+    ASSIGN_OR_RETURN(text, std::move(read));
   }
   if (options.config.empty()) return text;
   RETURN_IF_ERROR(HfConfig::Parse(text).status());

@@ -33,8 +33,8 @@ GradientReducer::GradientReducer(std::vector<at::Tensor> params, Communicator& c
     : params_(std::move(params)), communicator_(communicator), options_(options) {
   TORCH_CHECK_VALUE(!params_.empty(), "GradientReducer: no parameter requires a gradient");
   for (const at::Tensor& param : params_) {
-    TORCH_CHECK_VALUE(param.scalar_type() == at::kFloat, "GradientReducer: parameters must be float32, one is ",
-                      param.scalar_type());
+    TORCH_CHECK_VALUE(param.scalar_type() == at::kFloat, "on several ranks parameters must be float32, and one is ",
+                      param.scalar_type(), ": keep them so, and let `precision` choose what is computed in");
   }
   tail_.resize(first_flag() + params_.size());
   received_.resize(tail_.size());

@@ -7,7 +7,9 @@
 #include <cmath>
 
 #include "base/file.h"
+#include "tests/support/spawn_ranks.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/threads_communicator.h"
 #include "tests/trainer/callbacks/callback_fixture.h"
 
 namespace composer {
@@ -130,6 +132,42 @@ TEST_F(SystemMetricsMonitorTest, AllOfThemWhenAskedTo) {
   EXPECT_DOUBLE_EQ(Last("gpu_power_usage_W_rank_0"), 350.5);
   EXPECT_TRUE(std::isnan(Last("gpu_power_usage_W_rank_1")));
   EXPECT_TRUE(std::isnan(Last("max_gpu_percentage")));
+}
+
+// Both ranks have the fake's two GPUs, of which each reads its own.
+TEST_F(SystemMetricsMonitorTest, GpusOfAllRanksAreGatheredEveryFewBatches) {
+  auto options = Options();
+  options.nvml_library = FAKE_NVML;
+  options.dist_aggregate_batch_interval = 2;
+  for (const bool each : {false, true}) {
+    options.log_all_data = each;
+    ThreadsExchange exchange(2);
+    SpawnRanks(2, [&](int rank) {
+      ThreadsCommunicator ranks(exchange, rank);
+      auto own = options;
+      own.gpu = 1 - rank;
+      SystemMetricsMonitor monitor(own, clock_, &ranks);
+      State state;
+      state.identity.world_size = 2;
+      Logger silent;
+      for (const int64_t batch : {0, 1}) {
+        state.timestamp.batch = batch;
+        EXPECT_TRUE(monitor.Run(batch == 0 ? Event::kFitStart : Event::kBatchStart, state, silent).ok());
+        EXPECT_EQ(ranks.num_collectives(), 0);
+      }
+      state.timestamp.batch = 2;
+      EXPECT_TRUE(monitor.Run(Event::kBatchStart, state, rank == 0 ? logger_ : silent).ok());
+      EXPECT_EQ(ranks.num_collectives(), 1);
+    });
+    logger_.Flush(state_.timestamp);
+  }
+  EXPECT_EQ(Last("min_gpu_percentage"), 40);
+  EXPECT_EQ(Last("max_gpu_percentage"), 90);
+  EXPECT_EQ(Last("gpu_percentage_rank_0"), 90);
+  EXPECT_EQ(Last("gpu_percentage_rank_1"), 40);
+  state_.identity.world_size = 2;
+  SystemMetricsMonitor alone(options, clock_);
+  EXPECT_EQ(Fire(alone, Event::kBatchStart).code(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST_F(SystemMetricsMonitorTest, WhatCannotBeReadIsWarnedOfOnceAndTheRunGoesOn) {
