@@ -28,7 +28,8 @@ class IgnoredKeys {
   IgnoredKeys(std::vector<std::string> patterns) : patterns_(std::move(patterns)) {}
   IgnoredKeys(std::initializer_list<std::string> patterns) : patterns_(patterns) {}
   template <typename F>
-  requires std::is_invocable_r_v<bool, F&, const std::string&> IgnoredKeys(F ignores) : ignores_(std::move(ignores)) {}
+    requires std::is_invocable_r_v<bool, F&, const std::string&>
+  IgnoredKeys(F ignores) : ignores_(std::move(ignores)) {}
 
   bool Has(const std::string& key) const { return Matches(patterns_, key) || (ignores_ != nullptr && ignores_(key)); }
   // Adds patterns to what is ignored.

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/torch_files/lz4_frame.h"
 
-#include <dlfcn.h>
-
 #include <cstdint>
-#include <type_traits>
 
 #include "absl/cleanup/cleanup.h"
 #include "base/status_macros.h"
+#include "checkpoint/torch_files/late_functions.h"
 
 namespace composer {
 namespace {
@@ -33,18 +31,16 @@ struct Lz4 {
 };
 
 absl::StatusOr<Lz4> LoadLz4() {
-  void* const library = dlopen("liblz4.so.1", RTLD_NOW);
   Lz4 lz4;
-  const auto find = [library](const char* name, auto& function) {
-    if (library != nullptr) function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(library, name));
-    return function != nullptr;
-  };
-  if (find("LZ4F_createDecompressionContext", lz4.create) && find("LZ4F_freeDecompressionContext", lz4.release) &&
-      find("LZ4F_decompress", lz4.decompress) && find("LZ4F_compressFrameBound", lz4.bound) &&
-      find("LZ4F_compressFrame", lz4.compress) && find("LZ4F_isError", lz4.is_error))
-    return lz4;
-  return absl::UnimplementedError(
-      "it needs liblz4.so.1, which is not on this machine; on Debian: apt install liblz4-1");
+  LateFunctions library("liblz4.so.1", "liblz4-1");
+  library.Find("LZ4F_createDecompressionContext", lz4.create);
+  library.Find("LZ4F_freeDecompressionContext", lz4.release);
+  library.Find("LZ4F_decompress", lz4.decompress);
+  library.Find("LZ4F_compressFrameBound", lz4.bound);
+  library.Find("LZ4F_compressFrame", lz4.compress);
+  library.Find("LZ4F_isError", lz4.is_error);
+  RETURN_IF_ERROR(library.status());
+  return lz4;
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/torch_files/packed_file.h"
 
-#include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -16,6 +15,7 @@
 #include "absl/strings/strip.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "checkpoint/torch_files/late_functions.h"
 #include "checkpoint/torch_files/lz4_frame.h"
 
 namespace composer {
@@ -131,18 +131,16 @@ struct Zstd {
 };
 
 absl::StatusOr<Zstd> LoadZstd() {
-  void* const library = dlopen("libzstd.so.1", RTLD_NOW);
   Zstd zstd;
-  const auto find = [library](const char* name, auto& function) {
-    if (library != nullptr) function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(library, name));
-    return function != nullptr;
-  };
-  if (find("ZSTD_createDStream", zstd.create) && find("ZSTD_freeDStream", zstd.release) &&
-      find("ZSTD_decompressStream", zstd.decompress) && find("ZSTD_compressBound", zstd.bound) &&
-      find("ZSTD_compress", zstd.compress) && find("ZSTD_isError", zstd.is_error))
-    return zstd;
-  return absl::UnimplementedError(
-      "it needs libzstd.so.1, which is not on this machine; on Debian: apt install libzstd1");
+  LateFunctions library("libzstd.so.1", "libzstd1");
+  library.Find("ZSTD_createDStream", zstd.create);
+  library.Find("ZSTD_freeDStream", zstd.release);
+  library.Find("ZSTD_decompressStream", zstd.decompress);
+  library.Find("ZSTD_compressBound", zstd.bound);
+  library.Find("ZSTD_compress", zstd.compress);
+  library.Find("ZSTD_isError", zstd.is_error);
+  RETURN_IF_ERROR(library.status());
+  return zstd;
 }
 
 absl::Status Unzstd(absl::string_view packed, Unpacked& into) {
@@ -228,15 +226,21 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> UnpackOnce(std::shared_ptr<con
   return unpacked.Map();
 }
 
+// Takes the ending of a compression off the name.
+Packing::Compression TakeCompression(absl::string_view& name) {
+  if (absl::ConsumeSuffix(&name, ".gz")) return Packing::Compression::kGzip;
+  if (absl::ConsumeSuffix(&name, ".lz4")) return Packing::Compression::kLz4;
+  if (absl::ConsumeSuffix(&name, ".zst")) return Packing::Compression::kZstd;
+  return Packing::Compression::kNone;
+}
+
 }  // namespace
 
 absl::StatusOr<Packing> PackingOfName(absl::string_view path) {
   RETURN_IF_ERROR(RefuseOthers(path, ""));
   Packing packing;
   absl::string_view name = path;
-  if (absl::ConsumeSuffix(&name, ".gz")) packing.compression = Packing::Compression::kGzip;
-  if (absl::ConsumeSuffix(&name, ".lz4")) packing.compression = Packing::Compression::kLz4;
-  if (absl::ConsumeSuffix(&name, ".zst")) packing.compression = Packing::Compression::kZstd;
+  packing.compression = TakeCompression(name);
   packing.tar = absl::EndsWith(name, ".tar");
   if (absl::EndsWith(name, ".tgz")) packing = {Packing::Compression::kGzip, true};
   return packing;
@@ -244,9 +248,7 @@ absl::StatusOr<Packing> PackingOfName(absl::string_view path) {
 
 bool IsTorchFileName(absl::string_view path) {
   absl::string_view name = path;
-  for (const absl::string_view ending : {".gz", ".lz4", ".zst"}) {
-    if (absl::ConsumeSuffix(&name, ending)) break;
-  }
+  TakeCompression(name);
   return absl::EndsWith(name, ".pt") || absl::EndsWith(name, ".tar") || absl::EndsWith(path, ".tgz");
 }
 

@@ -78,6 +78,10 @@ void LogReadings(Logger& logger, const char* name, const std::vector<GpuReading>
   logger.Log(absl::StrCat("max_", name), most->value);
 }
 
+bool IsFault(const GpuMetric& metric, const absl::Status& status) {
+  return !status.ok() && !(metric.optional && absl::IsUnimplemented(status));
+}
+
 double Number(int64_t count) { return static_cast<double>(count); }
 
 }  // namespace
@@ -156,8 +160,7 @@ absl::Status SystemMetricsMonitor::LogGpus(Logger& logger) const {
     for (int device = 0; device < count; ++device) {
       const absl::StatusOr<double> value = metric.read(*nvml_, device);
       if (value.ok()) readings.push_back({device, *value});
-      if (metric.optional && absl::IsUnimplemented(value.status())) continue;
-      if (!value.ok() && failed.ok()) failed = Annotate(value.status(), metric.name);
+      if (failed.ok() && IsFault(metric, value.status())) failed = Annotate(value.status(), metric.name);
     }
     LogReadings(logger, metric.name, readings, options_.log_all_data);
   }
@@ -173,8 +176,7 @@ absl::Status SystemMetricsMonitor::LogGpusOfAllRanks(const State& state, Logger&
   for (size_t i = 0; nvml_ != nullptr && i < kCount; ++i) {
     const absl::StatusOr<double> value = kGpuMetrics[i].read(*nvml_, options_.gpu);
     if (value.ok()) own[i] = *value;
-    if (!value.ok() && !(kGpuMetrics[i].optional && absl::IsUnimplemented(value.status())))
-      WarnOnce(Annotate(value.status(), kGpuMetrics[i].name));
+    if (IsFault(kGpuMetrics[i], value.status())) WarnOnce(Annotate(value.status(), kGpuMetrics[i].name));
   }
   const std::vector<double> all = ValuesOfAllRanks(own, communicator_);
   for (size_t i = 0; i < kCount; ++i) {
