@@ -286,6 +286,7 @@ CallbackFactory ReadSystemMetricsMonitor(ConfigMap config) {
   options.dist_aggregate_batch_interval = config.Int("dist_aggregate_batch_interval", 0, kCount);
   return [options](const JobPlace& place, const JobFacts&) mutable {
     options.gpu = place.local_rank;
+    options.visible_devices = place.visible_gpus;
     return std::make_unique<SystemMetricsMonitor>(options, RealClock::Get(), place.communicator);
   };
 }

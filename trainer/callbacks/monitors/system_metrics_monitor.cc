@@ -173,8 +173,13 @@ absl::Status SystemMetricsMonitor::LogGpusOfAllRanks(const State& state, Logger&
     return absl::FailedPreconditionError("system_metrics_monitor: other ranks' GPUs need the run's communicator");
   constexpr size_t kCount = std::size(kGpuMetrics);
   std::vector<double> own(kCount, std::numeric_limits<double>::quiet_NaN());
-  for (size_t i = 0; nvml_ != nullptr && i < kCount; ++i) {
-    const absl::StatusOr<double> value = kGpuMetrics[i].read(*nvml_, options_.gpu);
+  absl::StatusOr<int> device = absl::NotFoundError("no GPU");
+  if (nvml_ != nullptr) {
+    device = nvml_->IndexOf(options_.gpu, options_.visible_devices);
+    WarnOnce(device.status());
+  }
+  for (size_t i = 0; device.ok() && i < kCount; ++i) {
+    const absl::StatusOr<double> value = kGpuMetrics[i].read(*nvml_, *device);
     if (value.ok()) own[i] = *value;
     if (IsFault(kGpuMetrics[i], value.status())) WarnOnce(Annotate(value.status(), kGpuMetrics[i].name));
   }

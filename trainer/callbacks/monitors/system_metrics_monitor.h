@@ -37,7 +37,8 @@ class SystemMetricsMonitor final : public Callback {
     bool log_all_data = false;
     absl::Duration interval = absl::Seconds(1);  // 0 means at every batch
     int64_t dist_aggregate_batch_interval = 0;   // every so many batches the GPUs of all ranks; 0: only the node's own
-    int gpu = 0;                                 // NVML's number of this rank's GPU: the local rank
+    int gpu = 0;                                 // CUDA's number of this rank's GPU: the local rank
+    std::string visible_devices;                 // CUDA_VISIBLE_DEVICES
     std::string proc = "/proc";
     std::string nvml_library = "libnvidia-ml.so.1";
   };

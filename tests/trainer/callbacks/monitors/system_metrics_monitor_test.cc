@@ -145,7 +145,8 @@ TEST_F(SystemMetricsMonitorTest, GpusOfAllRanksAreGatheredEveryFewBatches) {
     SpawnRanks(2, [&](int rank) {
       ThreadsCommunicator ranks(exchange, rank);
       auto own = options;
-      own.gpu = 1 - rank;
+      own.gpu = each ? rank : 1 - rank;
+      own.visible_devices = each ? "1,0" : "";
       SystemMetricsMonitor monitor(own, clock_, &ranks);
       State state;
       state.identity.world_size = 2;
