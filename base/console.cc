@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
-#include "base/log_forwarding.h"
+#include "base/log.h"
 #include "base/option_help.h"
 #include "base/printable.h"
 

@@ -9,11 +9,11 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <random>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/random.h"
 #include "base/status_macros.h"
 
 namespace composer {
@@ -94,8 +94,7 @@ absl::Status WriteAll(int fd, absl::string_view bytes, absl::string_view path) {
 }
 
 absl::Status AtomicWriteFile(const std::string& path, absl::string_view content, const AtomicWriteOptions& options) {
-  const std::string temporary =
-      absl::StrCat(path, ".tmp-", getpid(), "-", absl::Hex(std::random_device()(), absl::kZeroPad8));
+  const std::string temporary = absl::StrCat(path, ".tmp-", getpid(), "-", RandomHex(4));
   const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, options.mode);
   if (fd < 0) return ErrnoStatus(errno, "cannot create", temporary);
   absl::Status status = WriteAll(fd, content, path);

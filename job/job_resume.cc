@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/job_resume.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/time.h"
 #include "base/file.h"
+#include "base/random.h"
 #include "base/status_macros.h"
 #include "storage/sigv4.h"
 
@@ -28,8 +26,7 @@ absl::StatusOr<std::string> KeyOfRun(const std::string& run_folder, bool make) {
   absl::StatusOr<std::string> key = ReadFile(path, kKeyBytes);
   if (key.ok() && key->size() == kKeyBytes) return key;
   if (!make) return "";
-  std::string fresh(kKeyBytes, '\0');
-  if (getrandom(fresh.data(), fresh.size(), 0) != kKeyBytes) return absl::InternalError("no random numbers");
+  const std::string fresh = RandomBytes(kKeyBytes);
   RETURN_IF_ERROR(MakeDirs(run_folder));
   RETURN_IF_ERROR(AtomicWriteFile(path, fresh, {.mode = 0600}));
   return fresh;

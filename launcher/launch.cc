@@ -4,7 +4,6 @@
 #include <grpc/grpc.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -17,11 +16,11 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "base/console.h"
 #include "base/file.h"
 #include "base/option_help.h"
+#include "base/random.h"
 #include "base/status_macros.h"
 #include "launcher/control/control_plane.h"
 #include "launcher/control/job_roster.h"
@@ -48,12 +47,6 @@ constexpr absl::Duration kRosterPatience = absl::Seconds(1);
 // How long the end of the launcher waits for a blocked terminal, or a reader such as less.
 constexpr absl::Duration kFlushLogged = absl::Seconds(5);     // the run folder has all output
 constexpr absl::Duration kFlushUnlogged = absl::Seconds(60);  // the output would be lost
-
-std::string RandomName() {
-  uint64_t bits = 0;
-  if (getrandom(&bits, sizeof(bits), 0) != sizeof(bits)) bits = static_cast<uint64_t>(absl::GetCurrentTimeNanos());
-  return absl::StrFormat("%016x", bits);
-}
 
 std::string HostName() {
   char name[256] = {};
@@ -89,7 +82,7 @@ absl::StatusOr<RendezvousClient::Options> ClientOptions(const LaunchContext& con
   ASSIGN_OR_RETURN(options.credentials, MakeCredentials(context.security));
   options.address = context.rendezvous.ToString();
   options.job = plan.name;
-  options.incarnation = RandomName();
+  options.incarnation = RandomHex(8);
   options.clock = &RealClock::Get();
   options.max_nodes = plan.shape.max_nodes;
   proto::NodeInfo& node = options.node;
@@ -180,7 +173,7 @@ Supervisor::Options SupervisorOptions(const LaunchContext& context, const proto:
     result.plan.first_cpu_share = sharing.first;
     result.plan.blocks_signals = plan.job;
   }
-  result.plan.environment.Set("COMPOSER_LAUNCH_ID", RandomName());
+  result.plan.environment.Set("COMPOSER_LAUNCH_ID", RandomHex(8));
   PassToken(context.security, result.plan.environment);  // for a restarted rendezvous; workers do not get it
   return result;
 }
@@ -204,7 +197,7 @@ absl::StatusOr<std::unique_ptr<PeerMemory>> StartPeerMemory(const LaunchContext&
 // threads may still wait for a rendezvous that is gone, and the process is about to _exit.
 absl::StatusOr<int> Supervise(LaunchContext& context, Console& console) {
   if (!context.plan.shape.one_node()) {
-    auto life = Liveness::Show(context.node_address.address, RandomName());
+    auto life = Liveness::Show(context.node_address.address, RandomHex(8));
     if (life.ok()) context.life = *std::move(life);  // otherwise a broken connection means a lost node
   }
   ASSIGN_OR_RETURN(const RendezvousClient::Options client, ClientOptions(context));
@@ -291,7 +284,7 @@ absl::StatusOr<int> Run(const LaunchPlan& plan, const LaunchOptions& options, co
   FindAddress(context);
   RETURN_IF_ERROR(CheckCards(context));
   ASSIGN_OR_RETURN(context.security, ChooseSecurity(options.security, environment, IsReachable(plan.shape)));
-  context.memory = OpenMemory(plan, environment, absl::StrCat(HostName(), "-", RandomName()));
+  context.memory = OpenMemory(plan, environment, absl::StrCat(HostName(), "-", RandomHex(8)));
   const bool remembers = context.memory != nullptr && context.memory->record().generation() > 0;
   auto resources = MakeLaunchResourcesWhenThereIsRoom(context, remembers ? RegatherSeconds(plan.shape) : 0);
   if (absl::IsCancelled(resources.status())) return StoppedCode(context.stop_signals);

@@ -3,12 +3,11 @@
 
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/server.h>
-#include <sys/random.h>
 
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "base/random.h"
 #include "base/status_macros.h"
 #include "rendezvous/service.h"
 #include "rendezvous/store/key_value_service.h"
@@ -32,16 +31,10 @@ absl::Status CheckOptions(const RendezvousServer::Options& options) {
   return absl::OkStatus();
 }
 
-uint64_t RandomBits() {
-  uint64_t bits = 0;
-  if (getrandom(&bits, sizeof(bits), 0) != sizeof(bits)) bits = static_cast<uint64_t>(absl::GetCurrentTimeNanos());
-  return bits;
-}
-
 Coordinator::Options CoordinatorOptions(const RendezvousServer::Options& options) {
   const bool again = options.settle > absl::ZeroDuration();
   return {.job = options.job,
-          .incarnation = absl::StrCat(absl::Hex(RandomBits(), absl::kZeroPad16)),
+          .incarnation = RandomHex(8),
           .policy = {.min_nodes = options.min_nodes,
                      .max_nodes = options.max_nodes,
                      .last_call = options.last_call,

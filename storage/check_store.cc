@@ -2,10 +2,9 @@
 #include "storage/check_store.h"
 
 #include <algorithm>
-#include <random>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "base/random.h"
 #include "base/status_macros.h"
 
 namespace composer {
@@ -60,9 +59,6 @@ std::vector<StoreFinding> CheckStore(ObjectStore& store, const std::string& fold
   return findings;
 }
 
-std::string CheckFolderName() {
-  std::random_device random;
-  return absl::StrFormat("composer-check-%08x%08x", random(), random());
-}
+std::string CheckFolderName() { return absl::StrCat("composer-check-", RandomHex(8)); }
 
 }  // namespace composer

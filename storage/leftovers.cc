@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "storage/leftovers.h"
 
-#include <random>
-
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "base/file.h"
+#include "base/random.h"
 #include "storage/object_store.h"
 
 namespace composer {
 
-std::string NewWriteAttempt() {
-  std::random_device random;
-  return absl::StrFormat("%08x%08x", random(), random());
-}
+std::string NewWriteAttempt() { return RandomHex(8); }
 
 std::string TemporaryName(const std::string& path) {
   return JoinPath(DirName(path), absl::StrCat(kLeftoverPrefix, NewWriteAttempt(), "-", BaseName(path)));

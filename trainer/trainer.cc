@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "base/status_macros.h"
 #include "checkpoint/format/run_identity.h"
 #include "trainer/callbacks/memory/oom_observer.h"
@@ -53,7 +54,7 @@ absl::Status CheckVocabulary(const Model& model, const Tokenizer* tokenizer) {
 }  // namespace
 
 Trainer::Trainer(TrainerOptions options) : options_(std::move(options)) {
-  if (options_.launch.id.empty()) options_.launch.id = RandomId();
+  if (options_.launch.id.empty()) options_.launch.id = RandomHex(8);
   if (options_.fsdp) options_.fsdp->keep_fp32 = options_.keep_in_fp32;
   if (options_.communicator == nullptr) own_communicator_ = std::make_unique<LocalCommunicator>();
   if (options_.supervision == nullptr) own_supervision_ = std::make_unique<Supervision>();

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/job_seed.h"
 
-#include <sys/random.h>
-
 #include <cstdio>
 
 #include "absl/strings/ascii.h"
@@ -10,17 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/file.h"
+#include "base/random.h"
 #include "base/status_macros.h"
 #include "trainer/collectives/object_collectives.h"
 #include "trainer/core/torch_status.h"
 
 namespace composer {
-
-absl::StatusOr<uint64_t> DrawSeed() {
-  uint32_t drawn = 0;
-  if (getrandom(&drawn, sizeof(drawn), 0) != sizeof(drawn)) return absl::InternalError("no random numbers");
-  return drawn;
-}
 
 absl::StatusOr<uint64_t> SeedOfRun(const std::string& run_folder) {
   const std::string path = JoinPath(run_folder, "seed");
@@ -31,7 +24,7 @@ absl::StatusOr<uint64_t> SeedOfRun(const std::string& run_folder) {
     return absl::InvalidArgumentError(absl::StrCat("seed: ", path, " holds no number; delete it to draw another one"));
   }
   if (!absl::IsNotFound(kept.status())) return Annotate(kept.status(), "seed");
-  ASSIGN_OR_RETURN(seed, DrawSeed());
+  seed = RandomBits() >> 32;
   RETURN_IF_ERROR(MakeDirs(run_folder));
   RETURN_IF_ERROR(AtomicWriteFile(path, absl::StrCat(seed, "\n")));
   return seed;

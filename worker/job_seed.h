@@ -16,9 +16,7 @@ namespace composer {
 
 class Communicator;
 
-// Returns a seed below 2^32 that nothing predicts.
-absl::StatusOr<uint64_t> DrawSeed();
-// Returns the seed that is kept in the folder; when there is none, draws one and keeps it. kInvalidArgument when what
+// Returns the seed that is kept in the folder; when there is none, draws one below 2^32 and keeps it. kInvalidArgument when what
 // is kept is not a number.
 absl::StatusOr<uint64_t> SeedOfRun(const std::string& run_folder);
 

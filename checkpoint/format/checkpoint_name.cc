@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/format/checkpoint_name.h"
 
-#include <random>
-
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "base/random.h"
 #include "storage/checksum.h"
 
 namespace composer {
@@ -46,10 +45,7 @@ std::string AttemptKey(absl::string_view checkpoint, absl::string_view attempt) 
 
 std::string RankFileName(int rank) { return absl::StrFormat("rank-%05d.safetensors", rank); }
 
-std::string NewAttemptName(absl::string_view run_name) {
-  std::random_device random;
-  return absl::StrCat(AttemptPrefix(run_name), absl::Hex(random(), absl::kZeroPad8));
-}
+std::string NewAttemptName(absl::string_view run_name) { return absl::StrCat(AttemptPrefix(run_name), RandomHex(4)); }
 
 bool IsAttemptOf(absl::string_view run_name, absl::string_view attempt) {
   return IsAttemptName(attempt) && absl::StartsWith(attempt, AttemptPrefix(run_name));

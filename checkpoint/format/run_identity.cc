@@ -4,10 +4,10 @@
 #include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
-#include <random>
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/random.h"
 #include "base/status_macros.h"
 #include "checkpoint/format/json_text.h"
 #include "storage/checksum.h"
@@ -65,14 +65,9 @@ std::string ReadRunId(const std::string& run_folder) {
 
 absl::StatusOr<std::string> MakeRunId(const std::string& run_folder) {
   RETURN_IF_ERROR(MakeDirs(run_folder));
-  RunIdentity identity{RandomId(), AbsolutePath(run_folder), InodeOf(run_folder)};
+  RunIdentity identity{RandomHex(8), AbsolutePath(run_folder), InodeOf(run_folder)};
   RETURN_IF_ERROR(AtomicWriteFile(JoinPath(run_folder, kIdentityFile), SerializeRunIdentity(identity)));
   return identity.id;
-}
-
-std::string RandomId() {
-  std::random_device random;
-  return absl::StrCat(absl::Hex((uint64_t{random()} << 32) | random(), absl::kZeroPad16));
 }
 
 }  // namespace composer

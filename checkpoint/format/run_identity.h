@@ -31,9 +31,6 @@ std::string ReadRunId(const std::string& run_folder);
 // Makes a new id and stores it in the folder, which is created.
 absl::StatusOr<std::string> MakeRunId(const std::string& run_folder);
 
-// Returns 16 random hexadecimal digits.
-std::string RandomId();
-
 // Identifies a start of a run. Ranks that one launcher restarts after a failure are a later generation of the same
 // launch.
 struct LaunchId {

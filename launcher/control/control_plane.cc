@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/control/control_plane.h"
 
-#include <sys/random.h>
-
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "base/console.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "base/status_macros.h"
 #include "launcher/control/http_server.h"
 #include "launcher/control/run_file.h"
@@ -16,13 +14,6 @@
 
 namespace composer {
 namespace {
-
-// Returns what the address of the dashboard ends with for those who may read logs; "" when there is no randomness.
-std::string NewKey() {
-  uint64_t bits[2];
-  if (getrandom(bits, sizeof(bits), 0) != sizeof(bits)) return "";
-  return absl::StrFormat("%016x%016x", bits[0], bits[1]);
-}
 
 absl::StatusOr<std::unique_ptr<RegisteredRun>> Register(const ControlPlane::Options& options, const std::string& socket,
                                                         const Environment& environment) {
@@ -51,7 +42,7 @@ absl::StatusOr<std::unique_ptr<ControlPlane>> ControlPlane::Start(const Options&
                                                            .complete = options.complete}));
   if (options.flags.control_port == 0) PrintToUser(absl::StrCat("control port ", result->control_->port()));
   if (options.flags.http_port >= 0) {
-    const std::string key = NewKey();
+    const std::string key = RandomHex(16);
     ASSIGN_OR_RETURN(
         result->http_,
         HttpServer::Start({.address = options.flags.http_address,

@@ -2,7 +2,6 @@
 #include "launcher/rendezvous/token_file.h"
 
 #include <fcntl.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,9 +10,9 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/random.h"
 #include "base/status_macros.h"
 #include "rendezvous/transport/job_certificate.h"
 
@@ -37,13 +36,10 @@ absl::Status CheckOwner(int fd, const std::string& path) {
 
 // Writes a new token to a private temporary file beside `path` and returns its name.
 absl::StatusOr<std::string> WriteNewToken(const std::string& path) {
-  unsigned char bytes[kRandomBytes];
-  if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes)) return ErrnoStatus(errno, "no random bytes for", path);
   std::string temporary = path + ".XXXXXX";
   const int fd = mkostemp(temporary.data(), O_CLOEXEC);  // creates it with mode 0600
   if (fd < 0) return ErrnoStatus(errno, "cannot make a token in", DirName(path));
-  const std::string text =
-      absl::BytesToHexString(absl::string_view(reinterpret_cast<const char*>(bytes), sizeof(bytes))) + "\n";
+  const std::string text = RandomHex(kRandomBytes) + "\n";
   const bool written = write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && fsync(fd) == 0;
   const int error = errno;
   close(fd);

@@ -13,7 +13,6 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
-#include <random>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
@@ -22,6 +21,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "base/file.h"
+#include "base/random.h"
 #include "base/status_macros.h"
 #include "trainer/core/torch_status.h"
 
@@ -113,7 +113,7 @@ absl::StatusOr<std::unique_ptr<SharedSegment>> SharedSegment::Create(const Optio
   // Sealing prevents shrinking, which would give the others SIGBUS.
   if (fcntl(segment->fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return Unusable("sealing");
   RETURN_IF_ERROR(segment->Map(segment->fd_));
-  const uint64_t token = (uint64_t{std::random_device{}()} << 32 | std::random_device{}()) | 1;
+  const uint64_t token = RandomBits() | 1;
   static_cast<Header*>(segment->memory_)->token.store(token);
   segment->peer(options.rank).pid.store(getpid());
   segment->ticket_ = absl::StrCat(BootId(), " ", getpid(), " ", segment->fd_, " ", token);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/random.h"
 #include "checkpoint/folder/folder_lease.h"
 #include "checkpoint/folder/retention.h"
 #include "checkpoint/format/checkpoint_name.h"
@@ -128,7 +129,7 @@ class RunCheckpoints {
   Communicator& communicator_;
   Supervision& supervision_;
   std::shared_ptr<ObjectStore> folder_;  // null: no checkpoints. The savers below refer to it
-  LaunchId launch_{RandomId()};
+  LaunchId launch_{RandomHex(8)};
   std::unique_ptr<FolderLease> lease_;  // of the folder; null: held by another rank, or best_effort
   RankExchange exchange_;               // the training thread's
   RankExchange save_exchange_;          // the saver's
