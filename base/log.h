@@ -19,9 +19,9 @@ void InitLogging(absl::string_view program, int min_severity);
 // a program must set it up first. Without either, glog complains at its first line. Thread-safe.
 void EnsureLogging();
 
-// From now on passes each line to `write` instead of stderr, with its "\n" and with control characters escaped, for when
-// writing to stderr must not make anybody wait; null restores stderr. `write` is called from any thread, one call at a
-// time. Messages that end the process (CHECK, FATAL) always go to stderr.
+// From now on passes each line to `write` instead of stderr, with its "\n" and with control characters escaped, for
+// when writing to stderr must not make anybody wait; null restores stderr. `write` is called from any thread, one call
+// at a time. Messages that end the process (CHECK, FATAL) always go to stderr.
 void SendLogsTo(std::function<void(absl::string_view line)> write);
 
 }  // namespace composer

@@ -16,8 +16,8 @@ namespace composer {
 
 class Communicator;
 
-// Returns the seed that is kept in the folder; when there is none, draws one below 2^32 and keeps it. kInvalidArgument when what
-// is kept is not a number.
+// Returns the seed that is kept in the folder; when there is none, draws one below 2^32 and keeps it. kInvalidArgument
+// when what is kept is not a number.
 absl::StatusOr<uint64_t> SeedOfRun(const std::string& run_folder);
 
 // Makes the seed of rank 0's run folder the job's wherever it is to be settled. A collective if it is.
