@@ -49,6 +49,7 @@ LoggerFactory ReadTensorBoard(ConfigMap config) {
                                      : JoinPath(FillTemplate(log_dir, Placeholders(place, facts)), facts.run_name);
     options.run_name = facts.run_name;
     options.flush_interval = flush_interval;
+    options.records = JoinPath(facts.run_folder, "metrics.jsonl");
     return std::make_unique<TensorBoardLogger>(options);
   };
 }
@@ -123,7 +124,7 @@ LoggerFactory ReadTracker(ConfigMap config) {
   return [plan = read(config)](const JobPlace& place,
                                const JobFacts& facts) -> absl::StatusOr<std::unique_ptr<LoggerDestination>> {
     if (place.rank != 0) return nullptr;
-    return MakeTracker(plan, facts.run_name, facts.run_folder, place.launch, place.leaves);
+    return MakeTracker(plan, facts.run_name, facts.run_folder, {place.launch, place.generation}, place.leaves);
   };
 }
 

@@ -21,7 +21,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr char kBegun[] = "begun", kToldBatch[] = "told_batch", kToldEpoch[] = "told_epoch";
+// The newest start of the run that was told, and the newest whose end was.
+constexpr char kBegun[] = "begun", kEnded[] = "ended", kToldBatch[] = "told_batch", kToldEpoch[] = "told_epoch";
 
 std::vector<std::string> WordsOf(const std::map<std::string, std::string>& settings, const std::string& key) {
   return absl::StrSplit(SettingOr(settings, key, ""), ',', absl::SkipEmpty());
@@ -119,13 +120,13 @@ absl::Status SlackSink::Post(const std::string& text) {
 }
 
 absl::Status SlackSink::Begin(const TrackedRun& run, TrackerMemory& memory) {
-  run_ = SlackText(run.name);
-  if (told_start_) return absl::OkStatus();
-  const bool again = memory.notes.contains(kBegun);
+  run_ = SlackText(run.name), start_ = run.start;
+  const auto begun = memory.notes.find(kBegun);
+  const bool again = begun != memory.notes.end();
+  if (again && begun->second == start_) return absl::OkStatus();
   if (Tells(again ? "restart" : "start"))
     RETURN_IF_ERROR(Post(absl::StrCat("*", run_, "* ", again ? "continues after a restart" : "has started")));
-  memory.notes[kBegun] = "1";
-  told_start_ = true;
+  memory.notes[kBegun] = start_;
   return absl::OkStatus();
 }
 
@@ -167,7 +168,11 @@ absl::Status SlackSink::Send(absl::Span<const TrackedRecord> records, TrackerMem
 }
 
 absl::Status SlackSink::Finish(absl::string_view state, TrackerMemory& memory) {
-  return Tells("end") ? Post(absl::StrCat("*", run_, "* has ended: ", SlackText(state))) : absl::OkStatus();
+  const auto ended = memory.notes.find(kEnded);
+  if (ended != memory.notes.end() && ended->second == start_) return absl::OkStatus();
+  if (Tells("end")) RETURN_IF_ERROR(Post(absl::StrCat("*", run_, "* has ended: ", SlackText(state))));
+  memory.notes[kEnded] = start_;
+  return absl::OkStatus();
 }
 
 }  // namespace composer

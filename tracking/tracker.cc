@@ -2,7 +2,6 @@
 #include "tracking/tracker.h"
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -13,7 +12,6 @@
 #include "base/file.h"
 #include "base/json_members.h"
 #include "base/status_macros.h"
-#include "views/read/flat_json.h"
 
 namespace composer {
 namespace {
@@ -23,33 +21,6 @@ using StateJson = nlohmann::ordered_json;
 constexpr int64_t kChunk = 256 << 10;  // bytes of metrics.jsonl at a time
 constexpr int64_t kMaxState = 16 << 20;
 constexpr size_t kMaxParameters = 10'000;
-
-int64_t Whole(double number) { return number >= 0 && number < 9e18 ? static_cast<int64_t>(number) : 0; }
-
-// Returns false when the line is not a record.
-bool ParseRecord(absl::string_view line, TrackedRecord& record) {
-  FlatJson json(line);
-  bool has_batch = false;
-  for (JsonMember member; json.Next(member);) {
-    const double number = member.number();
-    if (member.key == "time/batch") {
-      record.row.batch = Whole(number);
-      has_batch = true;
-    } else if (member.key == "time/epoch") {
-      record.row.epoch = Whole(number);
-    } else if (member.key == "time/sample") {
-      record.row.sample = Whole(number);
-    } else if (member.key == "time/token") {
-      record.row.token = Whole(number);
-    } else if (member.key == "wall") {
-      record.row.wall = std::isfinite(number) ? number : 0;
-    } else if (member.key != "launch" && member.key != "generation" && !absl::StartsWith(member.key, "time/")) {
-      if (std::string name = WithoutEscapes(member.key); !name.empty())
-        record.values.emplace_back(std::move(name), number);
-    }
-  }
-  return json.valid() && has_batch;
-}
 
 // Returns nullopt when the line does not name a file within the run folder.
 std::optional<TrackedFile> ParseFileLine(absl::string_view line) {
@@ -193,7 +164,7 @@ absl::StatusOr<bool> Tracker::SendSome() {
   const LineCursor before = follower_.cursor();
   const auto progress = follower_.Read(kChunk, [&](absl::string_view line) {
     TrackedRecord record;
-    if (ParseRecord(line, record) && record.row.batch > skip_to_) records.push_back(std::move(record));
+    if (ParseTrackedRecord(line, record) && record.row.batch > skip_to_) records.push_back(std::move(record));
   });
   if (absl::IsNotFound(progress.status())) return false;  // nothing was recorded yet
   RETURN_IF_ERROR(progress.status());
@@ -227,6 +198,7 @@ absl::Status Tracker::Save() {
   StateJson json = {{"tracker", options_.name},
                     {"run_name", options_.run.name},
                     {"started", options_.run.started},
+                    {"start", options_.run.start},
                     {"rewound_steps", options_.keeps_rewound_steps ? "keep" : "replace"},
                     {"launch", launch_},
                     {"offset", follower_.cursor().offset},
@@ -251,6 +223,7 @@ absl::StatusOr<TrackerOptions> ReadTrackerOptions(const std::string& state_file)
       !TakeMember(json, "run_name", options.run.name))
     return absl::InvalidArgumentError(absl::StrCat(state_file, " is damaged: it does not name its tracker and run"));
   TakeMember(json, "started", options.run.started);
+  TakeMember(json, "start", options.run.start);
   TakeMember(json, "launch", options.launch);
   options.keeps_rewound_steps = TakeMember(json, "rewound_steps", rewound) && rewound == "keep";
   options.settings = TextsOf(json, "settings");

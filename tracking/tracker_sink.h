@@ -12,14 +12,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "views/read/metrics_reader.h"
+#include "tracking/tracked_record.h"
 
 namespace composer {
-
-struct TrackedRecord {
-  MetricRow row;
-  std::vector<std::pair<std::string, double>> values;  // NaN where the file has null
-};
 
 // A picture (PNG), a table (JSON, TableJson's) or another file that the run has made.
 struct TrackedFile {
@@ -47,6 +42,9 @@ inline std::string SettingOr(const std::map<std::string, std::string>& settings,
 struct TrackedRun {
   std::string name, folder;
   double started = 0;  // Unix seconds
+  // Names one start of the run's ranks: "LAUNCH.GENERATION". `composer sync` has that of the last start, because it is
+  // none itself.
+  std::string start = "";
 };
 
 // Called by one thread at a time. Every call may be repeated after it failed, and Send after it succeeded, if the

@@ -107,18 +107,20 @@ TrackerPlan ReadWandb(ConfigMap config) {
 }
 
 absl::StatusOr<std::unique_ptr<LoggerDestination>> MakeTracker(const TrackerPlan& plan, const std::string& run_name,
-                                                               const std::string& run_folder, int64_t launch,
+                                                               const std::string& run_folder,
+                                                               const RecordOrigin& origin,
                                                                std::function<bool()> in_haste) {
   const Environment environment = Environment::FromProcess();
   TrackerOptions options;
   options.name = plan.name;
-  options.run = {run_name, AbsolutePath(run_folder), static_cast<double>(absl::ToUnixSeconds(absl::Now()))};
+  options.run = {run_name, AbsolutePath(run_folder), static_cast<double>(absl::ToUnixSeconds(absl::Now())),
+                 absl::StrCat(origin.launch, ".", origin.generation)};
   options.settings = plan.settings;
   for (const auto& [setting, variable] : plan.variables) {
     if (options.settings[setting].empty()) options.settings[setting] = environment.GetOr(variable, "");
   }
   options.keeps_rewound_steps = plan.keeps_rewound_steps;
-  options.launch = launch;
+  options.launch = origin.launch;
   auto given_up = std::make_shared<std::atomic<bool>>(false);
   auto tracker = OpenTracker(options, environment, std::make_shared<CurlHttp>(), given_up);
   if (!tracker.ok()) return Annotate(tracker.status(), absl::StrCat("loggers.", plan.name));

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "config/config_map.h"
+#include "trainer/loggers/record_file.h"
 #include "trainer/loggers/tracker_logger.h"
 
 namespace composer {
@@ -29,9 +30,10 @@ TrackerPlan ReadSlack(ConfigMap config);
 TrackerPlan ReadWandb(ConfigMap config);
 
 // Makes rank 0's logger. Addresses and names that the file leaves out, and all keys and passwords, come from the
-// environment; kInvalidArgument says which is missing. `launch` is JobPlace's, `in_haste` TrackerLogger's.
+// environment; kInvalidArgument says which is missing. `origin` is JobPlace's, `in_haste` TrackerLogger's.
 absl::StatusOr<std::unique_ptr<LoggerDestination>> MakeTracker(const TrackerPlan& plan, const std::string& run_name,
-                                                               const std::string& run_folder, int64_t launch,
+                                                               const std::string& run_folder,
+                                                               const RecordOrigin& origin,
                                                                std::function<bool()> in_haste);
 
 }  // namespace composer

@@ -125,6 +125,17 @@ class TensorBoardTest(harness.JobTest):
         logged = self.assert_same_scalars("again", self.read("again"))
         self.assertEqual(sorted(logged["loss/train/total"]), list(range(1, 41)))
 
+    def test_a_kill_before_anything_was_flushed(self):
+        """The event file has nothing when the run dies, and the checkpoint is older than the evaluation of its batch."""
+        job = self.write_job("lost", loggers={"tensorboard": None}, save_interval="10ba", eval_interval="1ep", callbacks={
+            "fail_at": {"rank": 0, "batch": 33, "how": "kill"}, "speed_monitor": {"window_size": 2}},
+            eval_dataloader={"name": "gaussian_classification", "size": 50, "features": 32, "classes": 10, "sample_seed": 1})
+        self.run_composer("-n", 2, job)
+        logged = self.assert_same_scalars("lost", self.read("lost"))
+        self.assertEqual(sorted(logged["loss/train/total"]), list(range(1, 41)))
+        self.assertIn("time/train", logged)
+        self.assertGreater(len(logged["metrics/eval/MulticlassAccuracy"]), 1)
+
     def test_generated_texts_are_tables(self):
         text = self.folder / "text.txt"
         text.write_text("In the beginning | was the <word>.\n" * 100)

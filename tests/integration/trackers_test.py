@@ -11,7 +11,9 @@ import pathlib
 import re
 import shutil
 import signal
+import struct
 import subprocess
+import sys
 import threading
 import time
 import unittest
@@ -38,7 +40,8 @@ for line in archive.read('messages.json').splitlines():
     validators[message['type']].validate(message['payload'])
     print(message['type'])
 """
-TIME = ("time/", "wall", "launch", "generation")
+TIME = {"time/epoch", "time/batch", "time/batch_in_epoch", "time/sample", "time/sample_in_epoch", "time/token",
+        "time/token_in_epoch", "wall", "launch", "generation"}
 
 
 class FakeServer(http.server.BaseHTTPRequestHandler):
@@ -95,7 +98,7 @@ class TrackerCase(harness.JobTest):
         for line in (self.run_at / "metrics.jsonl").read_text().splitlines():
             record = json.loads(line)
             for name, value in record.items():
-                if not name.startswith(TIME):
+                if name not in TIME:
                     found.add((name, record["time/batch"], round(record["wall"] * 1000), value))
         return found
 
@@ -128,6 +131,50 @@ class TrackerCase(harness.JobTest):
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
         return server
+
+    def start_mlflow(self, port):
+        """Starts the real server and waits until it answers. Returns its address."""
+        uri = f"http://127.0.0.1:{port}"
+        server = subprocess.Popen(
+            [PEERS / "bin/mlflow", "server", "--backend-store-uri", f"sqlite:///{self.folder}/ml.db", "--host", "127.0.0.1",
+             "--port", str(port), "--workers", "1"], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            env=dict(os.environ, MLFLOW_DISABLE_TELEMETRY="true", MLFLOW_SERVER_ENABLE_JOB_EXECUTION="false"),
+            start_new_session=True)  # its workers are processes, too
+        self.addCleanup(server.wait)
+        self.addCleanup(lambda: os.killpg(server.pid, signal.SIGKILL))
+        for _ in range(600):
+            try:
+                urllib.request.urlopen(f"{uri}/health", timeout=5).read()
+                break
+            except OSError:
+                self.assertIsNone(server.poll(), "the mlflow server has ended")
+                time.sleep(0.5)
+        return uri
+
+    def mlflow_points(self, uri, run_id):
+        """All points of a run as MLflow's API gives them."""
+        query = urllib.parse.urlencode({"run_id": run_id})
+        run = json.load(urllib.request.urlopen(f"{uri}/api/2.0/mlflow/runs/get?{query}", timeout=60))["run"]
+        found = []
+        for name in {metric["key"] for metric in run["data"]["metrics"]}:
+            query = urllib.parse.urlencode({"run_id": run_id, "metric_key": name, "max_results": 25000})
+            history = json.load(urllib.request.urlopen(f"{uri}/api/2.0/mlflow/metrics/get-history?{query}", timeout=60))
+            found += [(name, m.get("step", 0), m["timestamp"], m["value"]) for m in history["metrics"]]
+        return found
+
+    def comet_messages(self):
+        (archive,) = self.run_at.glob("comet/*.zip")
+        with zipfile.ZipFile(archive) as opened:
+            return [json.loads(line)["payload"] for line in opened.read("messages.json").splitlines()]
+
+    def check_comet(self):
+        """Each point is in the archive once; returns its messages."""
+        messages = self.comet_messages()
+        found = [(m["metric"]["metricName"], m["metric"]["step"], m["local_timestamp"], m["metric"]["metricValue"])
+                 for m in messages if "metric" in m]
+        self.assertEqual(len(found), len(set(found)))
+        self.assertEqual(set(found), self.points())
+        return messages
 
     def sync(self):
         return subprocess.run([harness.BIN / "composer", "sync", self.run_at], capture_output=True, text=True, timeout=300,
@@ -166,32 +213,13 @@ class TrackersTest(TrackerCase):
 
     @unittest.skipUnless((PEERS / "bin/mlflow").exists(), "mlflow is not installed")
     def test_the_real_mlflow_has_the_points(self):
-        port = harness.free_port()
-        uri = f"http://127.0.0.1:{port}"
-        server = subprocess.Popen(
-            [PEERS / "bin/mlflow", "server", "--backend-store-uri", f"sqlite:///{self.folder}/ml.db", "--host", "127.0.0.1",
-             "--port", str(port), "--workers", "1"], cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            env=dict(os.environ, MLFLOW_DISABLE_TELEMETRY="true", MLFLOW_SERVER_ENABLE_JOB_EXECUTION="false"),
-            start_new_session=True)  # its workers are processes, too
-        self.addCleanup(server.wait)
-        self.addCleanup(lambda: os.killpg(server.pid, signal.SIGKILL))
-        for _ in range(600):
-            try:
-                urllib.request.urlopen(f"{uri}/health", timeout=5).read()
-                break
-            except OSError:
-                self.assertIsNone(server.poll(), "the mlflow server has ended")
-                time.sleep(0.5)
+        uri = self.start_mlflow(harness.free_port())
         self.state("mlflow", {"tracking_uri": uri, "experiment_name": "real"})
         for _ in range(2):  # again: nothing is doubled
             done = self.sync()
             self.assertEqual(done.returncode, 0, done.stderr)
         run_id = json.loads((self.run_at / "trackers/mlflow.json").read_text())["notes"]["run_id"]
-        found = []
-        for name in {p[0] for p in self.points()}:
-            query = urllib.parse.urlencode({"run_id": run_id, "metric_key": name, "max_results": 25000})
-            history = json.load(urllib.request.urlopen(f"{uri}/api/2.0/mlflow/metrics/get-history?{query}", timeout=60))
-            found += [(name, m.get("step", 0), m["timestamp"], m["value"]) for m in history["metrics"]]
+        found = self.mlflow_points(uri, run_id)
         self.assertEqual(len(found), len(self.points()))
         self.assertEqual(set(found), self.points())
 
@@ -261,13 +289,7 @@ class CrashTest(TrackerCase):
         self.check_mlflow(run)
         self.assertIn("config.yaml", run["files"])
         self.assertTrue([name for name in run["files"] if name.startswith("checkpoints/ep2-ba40/attempt-")], run["files"])
-        (archive,) = self.run_at.glob("comet/*.zip")
-        with zipfile.ZipFile(archive) as opened:
-            messages = [json.loads(line)["payload"] for line in opened.read("messages.json").splitlines()]
-        found = [(m["metric"]["metricName"], m["metric"]["step"], m["local_timestamp"], m["metric"]["metricValue"])
-                 for m in messages if "metric" in m]
-        self.assertEqual(len(found), len(set(found)))
-        self.assertEqual(set(found), self.points())
+        messages = self.check_comet()
         self.assertTrue([m for m in messages if m.get("upload_type") == "model-element"])
         (log,) = self.run_at.glob("wandb/offline-run-*/run-*.wandb")
         self.assertIn(b"checkpoint-", log.read_bytes())
@@ -288,6 +310,89 @@ class CrashTest(TrackerCase):
         self.assertNotIn("composer sync", err)
         (run,) = FakeServer.runs.values()
         self.check_mlflow(run)
+
+
+class Hook(http.server.BaseHTTPRequestHandler):
+    """Slack's incoming web hook."""
+    texts = []
+
+    def do_POST(self):
+        self.texts.append(json.loads(self.rfile.read(int(self.headers["content-length"])))["text"])
+        self.send_response(200)
+        self.send_header("content-length", "2")
+        self.end_headers()
+        self.wfile.write(b"ok")
+
+    def log_message(self, *_):
+        pass
+
+
+@unittest.skipUnless((PEERS / "bin/mlflow").exists(), "mlflow is not installed: tools/trackers_setup.sh")
+class MinuteAwayTest(TrackerCase):
+    """No server answers for a minute, in which everything is killed and the run is started again."""
+    AWAY = 60  # seconds
+
+    def test_every_reader_has_each_point_once(self):
+        began, mlflow, slack = time.monotonic(), harness.free_port(), harness.free_port()
+        self.run_at = self.run_folder("away")
+        Hook.texts.clear()
+        env = dict(self.environment(), SLACK_WEBHOOK_URL=f"http://127.0.0.1:{slack}/hook")
+        job = self.write_job(
+            "away", max_duration="300ba", save_interval="20ba", eval_interval="1ep", eval_dataloader={
+                "name": "gaussian_classification", "size": 50, "features": 32, "classes": 10, "sample_seed": 1},
+            callbacks={"throttle": {"seconds": 0.3}, "speed_monitor": {"window_size": 2}},
+            loggers={"mlflow": {"tracking_uri": f"http://127.0.0.1:{mlflow}", "flush_seconds": 120}, "wandb": {"project": "p"},
+                     "cometml": {"project_name": "p"}, "tensorboard": None,
+                     "slack": {"include_keys": ["loss/train/total"], "log_interval": "50ba", "flush_seconds": 120}})
+        first = self.start("-n", 2, job, env=env)
+        self.wait_for_batch("away", 63, 120)
+        os.killpg(first.pid, signal.SIGKILL)
+        first.wait()
+        self.wait_for(lambda: not self.workers("away"), "the end of the workers")
+        again = self.start("-n", 2, job, env=env)
+        while time.monotonic() - began < self.AWAY:
+            self.assertIsNone(again.poll(), "the run ends before the servers are there")
+            time.sleep(0.1)
+        uri = self.start_mlflow(mlflow)
+        hook = http.server.ThreadingHTTPServer(("127.0.0.1", slack), Hook)
+        threading.Thread(target=hook.serve_forever, daemon=True).start()
+        self.addCleanup(hook.server_close)
+        self.addCleanup(hook.shutdown)
+        _, err = again.communicate(timeout=300)
+        self.assertEqual(again.returncode, 0, err)
+        self.assertNotIn("composer sync", err)
+        self.check(uri)
+        texts = list(Hook.texts)
+        self.assertEqual(sum("has ended: done" in text for text in texts), 1, texts)
+        self.assertEqual(sum("has started" in text or "continues" in text for text in texts), 1, texts)
+        told = re.findall(r"batch (\d+)", "".join(texts))
+        self.assertEqual(told, [str(batch) for batch in range(50, 301, 50)])
+        for _ in range(2):  # nothing is sent again
+            done = subprocess.run([harness.BIN / "composer", "sync", self.run_at], capture_output=True, text=True, timeout=300,
+                                  env=env, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(Hook.texts, texts)
+        self.check(uri)
+
+    def check(self, uri):
+        run_id = json.loads((self.run_at / "trackers/mlflow.json").read_text())["notes"]["run_id"]
+        found = self.mlflow_points(uri, run_id)
+        self.assertEqual(len(found), len(set(found)))
+        self.assertEqual({(k, s, t, float(v)) for k, s, t, v in found}, {
+            (re.sub(r"[^\w./: -]", "_", name), step, at, value) for name, step, at, value in self.points()})
+        self.check_comet()
+        if WANDB:
+            self.check_wandb(WANDB[-1])
+        self.check_tensorboard()
+
+    def check_tensorboard(self):
+        sys.path.append(str(harness.ROOT / ".deps/tensorboard"))
+        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+        accumulator = EventAccumulator(str(self.run_at / "tensorboard"), size_guidance={"scalars": 0}).Reload()
+        found = [(tag, event.step, event.value) for tag in accumulator.Tags()["scalars"] for event in accumulator.Scalars(tag)]
+        float32 = struct.Struct("<f")
+        self.assertEqual(collections.Counter(found), collections.Counter(
+            (name, step, float32.unpack(float32.pack(value))[0]) for name, step, _, value in self.points()))
 
 
 if __name__ == "__main__":

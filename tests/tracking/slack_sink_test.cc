@@ -61,8 +61,19 @@ TEST_F(SlackSinkTest, TellsEventsAndChosenMetricsAtTheInterval) {
                           "*a&lt;b&gt;* has ended: done"));
   EXPECT_EQ(slack_->url, "https://hooks.example/services/secret");
   SlackSink next = Sink({});
-  ASSERT_TRUE(next.Begin({"r", "/r", 0}, memory_).ok());
+  ASSERT_TRUE(next.Begin({"r", "/r", 0, "1.2"}, memory_).ok());
   EXPECT_EQ(slack_->texts.back(), "*r* continues after a restart");
+}
+
+TEST_F(SlackSinkTest, TellsEachStartAndItsEndOnce) {
+  const TrackedRun first{"r", "/r", 0, "1.1"}, restarted{"r", "/r", 0, "1.2"};
+  for (const TrackedRun* run : {&first, &restarted, &restarted}) {  // the last as `composer sync` does
+    SlackSink sink = Sink({});
+    ASSERT_TRUE(sink.Begin(*run, memory_).ok());
+    ASSERT_TRUE(sink.Begin(*run, memory_).ok());
+    if (run != &first) ASSERT_TRUE(sink.Finish("done", memory_).ok());
+  }
+  EXPECT_THAT(slack_->texts, ElementsAre("*r* has started", "*r* continues after a restart", "*r* has ended: done"));
 }
 
 TEST_F(SlackSinkTest, KeysMayBeComposersExpressions) {

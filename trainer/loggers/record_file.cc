@@ -131,6 +131,16 @@ absl::Status MoveAside(const std::string& path) {
   return absl::ResourceExhaustedError(absl::StrCat("no free name for ", path));
 }
 
+// Returns where the first record of `batch` or a later one begins.
+int64_t BeginOf(int fd, int64_t size, int64_t batch) {
+  if (batch <= 0) return 0;
+  for (LinesBackwards lines(fd, size); lines.Next();) {
+    const std::optional<BatchTime> time = TimeOf(lines.Head());
+    if (time.has_value() && time->first < batch) return lines.end();
+  }
+  return 0;
+}
+
 absl::Status CutAt(int fd, int64_t size, const std::string& path) {
   return ftruncate(fd, size) == 0 ? absl::OkStatus() : ErrnoStatus(errno, "cannot cut", path);
 }
@@ -150,6 +160,31 @@ absl::Status RewindRecords(const std::string& path, const RunStart& start, int64
   const std::optional<int64_t> kept =
       EndOfKept(fd, info.st_size, BatchTime(start.timestamp.batch, start.timestamp.epoch));
   return kept.has_value() && *kept < info.st_size ? CutAt(fd, *kept, path) : absl::OkStatus();
+}
+
+absl::Status ReadRecords(const std::string& path, int64_t first_batch, const Timestamp& last,
+                         const std::function<void(absl::string_view line)>& take) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return errno == ENOENT ? absl::OkStatus() : ErrnoStatus(errno, "cannot open", path);
+  const absl::Cleanup close_fd = [fd] { close(fd); };
+  struct stat info{};
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return absl::OkStatus();
+  std::string rest, block(kBlock, '\0');
+  for (int64_t at = BeginOf(fd, info.st_size, first_batch); at < info.st_size;) {
+    const ssize_t count = pread(fd, block.data(), block.size(), at);
+    if (count <= 0) return ErrnoStatus(errno, "cannot read", path);
+    at += count;
+    rest.append(block, 0, static_cast<size_t>(count));
+    size_t begin = 0;
+    for (size_t end = 0; (end = rest.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      const absl::string_view line = absl::string_view(rest).substr(begin, end - begin);
+      const std::optional<BatchTime> time = TimeOf(line);
+      if (time.has_value() && *time > BatchTime(last.batch, last.epoch)) return absl::OkStatus();
+      if (time.has_value()) take(line);
+    }
+    rest.erase(0, begin);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace composer

@@ -12,9 +12,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "trainer/core/logger.h"
 
 namespace composer {
@@ -27,5 +29,10 @@ struct RecordOrigin {
 
 // Must be called before the first new line. Does nothing when `path` is missing or not a regular file.
 absl::Status RewindRecords(const std::string& path, const RunStart& start, int64_t launch);
+
+// Calls `take` with each whole line from the first record of `first_batch` or a later one on, up to the epoch and batch
+// of `last`, in the order of time. Does nothing when `path` is missing.
+absl::Status ReadRecords(const std::string& path, int64_t first_batch, const Timestamp& last,
+                         const std::function<void(absl::string_view line)>& take);
 
 }  // namespace composer

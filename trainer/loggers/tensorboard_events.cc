@@ -6,13 +6,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/proto_writer.h"
+#include "data/tokenizers/files/proto_reader.h"
 #include "trainer/loggers/crc32c.h"
 
 namespace composer {
 namespace {
 
 // Event
-constexpr int kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5, kSessionLog = 7;
+constexpr int kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5, kSessionLog = 7, kEpoch = 9001;
 // SessionLog
 constexpr int kStatus = 1, kSessionStart = 1;
 // Summary and Summary.Value
@@ -32,11 +33,18 @@ void AppendLittleEndian(uint64_t value, int size, std::string& out) {
   for (int i = 0; i < size; ++i) out.push_back(static_cast<char>((value >> (8 * i)) & 0xff));
 }
 
+uint64_t LittleEndian(absl::string_view bytes) {
+  uint64_t value = 0;
+  for (size_t i = bytes.size(); i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[i]);
+  return value;
+}
+
 double Seconds(absl::Time time) { return absl::ToDoubleSeconds(time - absl::UnixEpoch()); }
 
 ProtoWriter EventAt(const EventTime& when) {
   ProtoWriter event;
   event.Double(kWallTime, Seconds(when.wall)).Int(kStep, when.step);
+  if (when.epoch >= 0) event.Int(kEpoch, when.epoch);
   return event;
 }
 
@@ -93,6 +101,35 @@ std::string TensorBoardRecord(absl::string_view data) {
   record.append(data.data(), data.size());
   AppendLittleEndian(MaskedCrc32c(data), 4, record);
   return record;
+}
+
+std::optional<absl::string_view> TakeTensorBoardRecord(absl::string_view& file) {
+  constexpr size_t kFrame = 16;
+  if (file.size() < kFrame) return std::nullopt;
+  const uint64_t size = LittleEndian(file.substr(0, 8));
+  if (LittleEndian(file.substr(8, 4)) != MaskedCrc32c(file.substr(0, 8)) || size > file.size() - kFrame)
+    return std::nullopt;
+  const absl::string_view data = file.substr(12, size);
+  if (LittleEndian(file.substr(12 + size, 4)) != MaskedCrc32c(data)) return std::nullopt;
+  file.remove_prefix(kFrame + size);
+  return data;
+}
+
+EventFacts FactsOfEvent(absl::string_view data) {
+  EventFacts facts;
+  ProtoReader event(data);
+  for (ProtoField field; event.Next(field);) {
+    if (field.number == kStep) facts.step = static_cast<int64_t>(field.value);
+    if (field.number == kEpoch) facts.epoch = static_cast<int64_t>(field.value);
+    if (field.number == kSessionLog) facts.is_restart = true;
+    if (field.number != kSummary) continue;
+    ProtoReader summary(field.bytes);
+    for (ProtoField value; summary.Next(value);) {
+      ProtoReader parts(value.bytes);
+      for (ProtoField part; parts.Next(part);) facts.has_scalars = facts.has_scalars || part.number == kSimpleValue;
+    }
+  }
+  return facts;
 }
 
 std::string VersionEvent(absl::Time wall) {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,10 +23,20 @@ namespace composer {
 
 // Returns one frame.
 std::string TensorBoardRecord(absl::string_view data);
+// Takes the first frame off `file` and returns its data; nullopt when it is not whole or damaged.
+std::optional<absl::string_view> TakeTensorBoardRecord(absl::string_view& file);
+
+// What a reader of our own wants to know about an event.
+struct EventFacts {
+  int64_t step = 0, epoch = -1;
+  bool has_scalars = false, is_restart = false;
+};
+EventFacts FactsOfEvent(absl::string_view data);
 
 struct EventTime {
   absl::Time wall;
   int64_t step = 0;
+  int64_t epoch = -1;  // -1: not written. A field of our own, which readers pass over
 };
 
 // Each of these returns the data of one record.

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "views/read/flat_json.h"
@@ -27,6 +27,13 @@ constexpr struct {
 int64_t AsWhole(double number) { return number >= 0 && number < 9e18 ? static_cast<int64_t>(number) : 0; }
 
 }  // namespace
+
+bool IsOriginOfRecord(absl::string_view key) {
+  static constexpr absl::string_view kOthers[] = {"wall", "time/batch_in_epoch", "time/sample_in_epoch",
+                                                  "time/token_in_epoch"};
+  return std::any_of(std::begin(kTimes), std::end(kTimes), [&](const auto& time) { return key == time.key; }) ||
+         std::find(std::begin(kOthers), std::end(kOthers), key) != std::end(kOthers);
+}
 
 MetricsReader::MetricsReader(Options options) : options_(std::move(options)), follower_(options_.path) {}
 
@@ -62,7 +69,7 @@ MetricsReader::KnownKey MetricsReader::Classify(absl::string_view key) {
   }
   if (key == "wall") return {known.key, kTime, nullptr};
   const std::string name = WithoutEscapes(key);
-  if (absl::StartsWith(key, "time/") || name.empty()) return known;
+  if (IsOriginOfRecord(key) || name.empty()) return known;
   const auto& wanted = options_.names;
   const bool is_wanted = wanted.empty() || std::any_of(wanted.begin(), wanted.end(), [&](const std::string& pattern) {
                            return pattern == name || fnmatch(pattern.c_str(), name.c_str(), 0) == 0;

@@ -21,6 +21,10 @@ struct MetricRow {
   double wall = 0;  // Unix seconds
 };
 
+// Whether a member of a record says when it was made or who wrote it, so that it is no metric. Other names that begin
+// with time/ are metrics of monitors, such as time/train.
+bool IsOriginOfRecord(absl::string_view key);
+
 struct MetricSeries {
   std::string name;
   std::vector<uint32_t> rows;  // indices of MetricsReader::rows(), growing

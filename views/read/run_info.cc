@@ -15,11 +15,11 @@
 #include <thread>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/json_members.h"
 #include "views/read/flat_json.h"
+#include "views/read/metrics_reader.h"
 
 namespace composer {
 namespace {
@@ -42,10 +42,7 @@ bool TakeRecord(absl::string_view line, RunInfo& run) {
     if (member.key == "time/epoch") epoch = member.number();
     if (member.key == "time/sample") sample = member.number();
     if (member.key == "wall") wall = member.number();
-    if (absl::StartsWith(member.key, "time/") || member.key == "wall" || member.key == "launch" ||
-        member.key == "generation")
-      continue;
-    found.emplace_back(member.key, member.number());
+    if (!IsOriginOfRecord(member.key)) found.emplace_back(member.key, member.number());
   }
   if (!json.valid() || !(batch >= 0 && batch < 9e18)) return false;
   if (run.last_record == 0) {

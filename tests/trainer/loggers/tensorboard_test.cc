@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <cstring>
+#include <fstream>
 #include <map>
 
 #include "absl/strings/match.h"
@@ -14,6 +15,7 @@
 #include "tests/support/temp_dir.h"
 #include "trainer/loggers/crc32c.h"
 #include "trainer/loggers/png.h"
+#include "trainer/loggers/record_file.h"
 #include "trainer/loggers/tensorboard_events.h"
 #include "trainer/loggers/tensorboard_logger.h"
 
@@ -249,6 +251,88 @@ TEST_F(TensorBoardLoggerTest, ASecondLoggerOfTheSameSecondHasAFileOfItsOwn) {
   ASSERT_TRUE(first.Close().ok() && second.Close().ok());
   EXPECT_EQ(Files().size(), 2u);
   EXPECT_EQ(Events(0).size(), Events(1).size());
+}
+
+// A record as metrics.jsonl has it and as the logger is given it; the value says which attempt made it.
+struct Made {
+  int64_t epoch, batch;
+  const char* name;
+  double value;
+};
+
+class RestartedTensorBoardTest : public TensorBoardLoggerTest {
+ protected:
+  // Starts at (epoch, batch), writes the records to both places, and dies; only what was due is in the event file.
+  void Attempt(bool resumed, int64_t epoch, int64_t batch, int64_t flush_interval, const std::vector<Made>& records) {
+    RunStart start{.timestamp = {}, .resumed = resumed};
+    start.timestamp.epoch = epoch, start.timestamp.batch = batch;
+    ASSERT_TRUE(RewindRecords(jsonl_, start, launch_).ok());
+    TensorBoardLogger logger({dir_.Path("tb"), "run", flush_interval, jsonl_}, clock_);
+    ASSERT_TRUE(logger.Start(start).ok());
+    std::ofstream lines(jsonl_, std::ios::app);
+    for (const Made& made : records) {
+      Timestamp now;
+      now.epoch = made.epoch, now.batch = made.batch;
+      const std::vector<MetricValue> metrics = {{made.name, made.value}};
+      ASSERT_TRUE(logger.Write({now, metrics}).ok());
+      lines << "{\"time/epoch\":" << made.epoch << ",\"time/batch\":" << made.batch << ",\"launch\":" << launch_
+            << ",\"wall\":5,\"" << made.name << "\":" << made.value << "}\n";
+    }
+    clock_.Advance(absl::Milliseconds(10));
+  }
+  // The points of all files as TensorBoard reads them: a restart drops the steps from its own on.
+  std::vector<std::string> Points() {
+    std::vector<std::pair<uint64_t, std::string>> points;
+    for (size_t file = 0; file < Files().size(); ++file) {
+      for (const Message& event : Events(file)) {
+        const auto step = event.numbers.count(2) > 0 ? event.numbers.find(2)->second : 0;
+        if (event.bytes.count(7) > 0) std::erase_if(points, [&](const auto& point) { return point.first >= step; });
+        if (event.bytes.count(5) == 0) continue;
+        for (const auto& [tag, value] : Scalars(event)) points.emplace_back(step, absl::StrCat(step, tag, value));
+      }
+    }
+    std::vector<std::string> texts;
+    for (const auto& point : points) texts.push_back(point.second);
+    return texts;
+  }
+  const std::string jsonl_ = dir_.Path("metrics.jsonl");
+  int64_t launch_ = 1;
+};
+
+TEST_F(RestartedTensorBoardTest, WhatIsDoneAgainIsCutOff) {
+  Attempt(false, 0, 0, 1, {{0, 1, "a", 1}, {0, 2, "a", 1}, {1, 2, "e", 1}, {1, 3, "a", 1}});
+  Attempt(true, 0, 2, 1, {{1, 2, "e", 2}, {1, 3, "a", 2}});  // saved before the end of its epoch
+  EXPECT_THAT(Points(), ElementsAre("1a1", "2a1", "2e2", "3a2"));
+  Attempt(true, 1, 2, 1, {{1, 3, "a", 3}});
+  EXPECT_THAT(Points(), ElementsAre("1a1", "2a1", "2e2", "3a3"));
+}
+
+TEST_F(RestartedTensorBoardTest, WhatAKillTookComesFromTheRecords) {
+  Attempt(false, 0, 0, 2, {{0, 1, "a", 1}, {0, 2, "a", 1}, {0, 2, "b", 1}, {0, 3, "a", 1}});
+  EXPECT_THAT(Points(), ElementsAre("1a1", "2a1"));
+  Attempt(true, 0, 3, 100, {{0, 4, "a", 2}});
+  EXPECT_THAT(Points(), ElementsAre("1a1", "2a1", "2b1", "3a1"));
+  Attempt(true, 0, 4, 1, {{0, 5, "a", 3}});
+  EXPECT_THAT(Points(), ElementsAre("1a1", "2a1", "2b1", "3a1", "4a2", "5a3"));
+}
+
+TEST_F(RestartedTensorBoardTest, ANewLifeDropsTheOldOneAtOnce) {
+  Attempt(false, 0, 0, 1, {{0, 1, "a", 1}, {0, 2, "a", 1}, {0, 3, "a", 1}});
+  launch_ = 2;
+  Attempt(false, 0, 0, 100, {{0, 1, "a", 2}, {0, 2, "a", 2}});
+  EXPECT_TRUE(Points().empty());
+  Attempt(true, 0, 2, 1, {{0, 3, "a", 3}});
+  EXPECT_THAT(Points(), ElementsAre("1a2", "2a2", "3a3"));
+}
+
+TEST_F(RestartedTensorBoardTest, ATornEventIsCutOffAndFilesSortByTheirStarts) {
+  Attempt(false, 0, 0, 1, {{0, 1, "a", 1}});
+  clock_.Advance(-absl::Hours(1));
+  const std::string first = JoinPath(dir_.Path("tb"), Files()[0]);
+  const std::string whole = ReadFile(first).value();
+  ASSERT_TRUE(AtomicWriteFile(first, whole + whole.substr(0, 20)).ok());
+  Attempt(true, 0, 1, 1, {{0, 2, "a", 2}});
+  EXPECT_THAT(Points(), ElementsAre("1a1", "2a2"));
 }
 
 TEST_F(TensorBoardLoggerTest, ImagesAreOneValueOfPngs) {
