@@ -38,6 +38,10 @@ void DashboardData::News(std::shared_ptr<DashboardViewer> viewer, Receiver recei
   Post([viewer = std::move(viewer), receiver] { receiver(viewer->News()); }, receiver);
 }
 
+void DashboardData::Part(std::shared_ptr<TraceDownload> download, Receiver receiver) {
+  Post([download = std::move(download), receiver] { receiver(download->Next()); }, receiver);
+}
+
 void DashboardData::Stop() {
   {
     const absl::MutexLock lock(&mutex_);

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "launcher/control/dashboard_viewer.h"
+#include "launcher/control/trace_files.h"
 #include "proto/control.pb.h"
 
 namespace composer {
@@ -38,8 +39,10 @@ class DashboardData {
   // Each calls the receiver once, on this object's thread, with events; with kUnavailable at once when 64 requests
   // wait, or after Stop.
   void Job(proto::JobStatus status, Receiver receiver);
-  // Nobody else may use the viewer until the answer.
+  // Nobody else may use the viewer, or the download, until the answer.
   void News(std::shared_ptr<DashboardViewer> viewer, Receiver receiver);
+
+  void Part(std::shared_ptr<TraceDownload> download, Receiver receiver);
 
   // Waits for the request that is being answered; the others are dropped.
   void Stop();

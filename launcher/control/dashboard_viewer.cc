@@ -9,13 +9,16 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "base/file.h"
+#include "launcher/control/trace_files.h"
 #include "rendezvous/transport/token_check.h"
 
 namespace composer {
 namespace {
 
 constexpr int64_t kLastLines = 200;
+constexpr absl::Duration kTracesInterval = absl::Seconds(5);
 constexpr size_t kMostOfALog = 256 << 10;  // bytes of one event; what is older is left out
 
 std::string LogEvent(int rank, int generation, bool begins, absl::string_view text, absl::string_view error = "") {
@@ -29,6 +32,10 @@ std::string LogEvent(int rank, int generation, bool begins, absl::string_view te
 
 std::string ServerSentEvent(absl::string_view name, absl::string_view json) {
   return absl::StrCat("event: ", name, "\ndata: ", absl::StrReplaceAll(json, {{"\n", " "}, {"\r", " "}}), "\n\n");
+}
+
+bool DashboardViewer::Source::Opens(absl::string_view given) const {
+  return !key.empty() && EqualInConstantTime(given, key);
 }
 
 absl::StatusOr<std::unique_ptr<DashboardViewer>> DashboardViewer::Open(const Source& source, absl::string_view query) {
@@ -47,7 +54,7 @@ absl::StatusOr<std::unique_ptr<DashboardViewer>> DashboardViewer::Open(const Sou
           "the query must be from=BYTES&check=HEX, as an earlier event gave it, and rank=NUMBER&key=KEY");
     }
   }
-  if (rank >= 0 && (source.key.empty() || !EqualInConstantTime(key, source.key))) {
+  if (rank >= 0 && !source.Opens(key)) {
     return absl::PermissionDeniedError("logs are for those who have the key that the launcher printed");
   }
   return std::unique_ptr<DashboardViewer>(new DashboardViewer(source.run_folder, cursor, rank));
@@ -63,7 +70,7 @@ std::string DashboardViewer::News() {
   more_ = false;
   if (run_folder_.empty()) return "";
   std::string news = Records();
-  if (rank_ >= 0) absl::StrAppend(&news, Log());
+  if (rank_ >= 0) absl::StrAppend(&news, Log(), Traces());
   return news;
 }
 
@@ -81,6 +88,15 @@ std::string DashboardViewer::Records() {
   return ServerSentEvent("records", absl::StrCat("{\"from\": \"from=", next.offset, "&check=", absl::Hex(next.check),
                                                  "\", \"rewound\": ", progress->rewound ? "true" : "false",
                                                  ", \"records\": [", records, "]}"));
+}
+
+std::string DashboardViewer::Traces() {
+  if (absl::Now() < next_traces_) return "";
+  next_traces_ = absl::Now() + kTracesInterval;
+  std::string traces = TracesJson(run_folder_);
+  if (traces.empty() || traces == traces_) return "";
+  traces_ = std::move(traces);
+  return ServerSentEvent("traces", traces_);
 }
 
 std::optional<int> DashboardViewer::NewerGeneration() const {

@@ -1,5 +1,5 @@
-// What one viewer of the dashboard is sent as server-sent events: the run's records and the log of one rank, as both
-// grow.
+// What one viewer of the dashboard is sent as server-sent events: the run's records, the log of one rank and the list of
+// the profiler's files, as they grow.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "launcher/workers/log_follower.h"
 #include "views/read/line_follower.h"
 
@@ -21,7 +22,8 @@ class DashboardViewer {
  public:
   struct Source {
     std::string run_folder;  // "" for programs, of which there are neither records nor logs
-    std::string key;         // what a viewer must know to read logs; "": nobody may
+    std::string key;         // what a viewer must know to read logs and traces; "": nobody may
+    bool Opens(absl::string_view given) const;
   };
   // The query is that of /events: `from=BYTES&check=HEX`, as an earlier event gave it in "from", and `rank=NUMBER`,
   // whose log is wanted, with `key=KEY`. All may be absent. kPermissionDenied for a log without the right key,
@@ -34,6 +36,7 @@ class DashboardViewer {
   //   event: log       {"rank": …, "generation": …, "begins": …, "text": "…"}; at first the last lines of the newest
   //                    generation, and again when a new one begins. "text" is "" and "error" says why, once, when the
   //                    rank has no log.
+  //   event: traces    TracesJson's list, when it has changed; only with a log, that is, with the key.
   std::string News();
 
   // Whether the last call left something for the next.
@@ -44,6 +47,7 @@ class DashboardViewer {
 
   std::string Records();
   std::string Log();
+  std::string Traces();
   std::optional<int> NewerGeneration() const;
 
   const std::string run_folder_;
@@ -51,6 +55,8 @@ class DashboardViewer {
   const int rank_;  // -1: none
   LogFollower log_;
   bool told_no_log_ = false;
+  std::string traces_;  // as they were told
+  absl::Time next_traces_ = absl::InfinitePast();
   bool more_ = false;
 };
 

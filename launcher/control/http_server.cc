@@ -13,7 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/mailbox.h"
 #include "launcher/control/http_request.h"
@@ -28,7 +30,7 @@ constexpr absl::Duration kRequestLimit = absl::Seconds(5);
 constexpr absl::Duration kStatusLimit = absl::Seconds(3);
 constexpr absl::Duration kResponseLimit = absl::Seconds(10);
 constexpr absl::Duration kLingerLimit = absl::Seconds(1);
-constexpr ptrdiff_t kMaxViewers = 32;
+constexpr ptrdiff_t kMaxViewers = 32, kMaxDownloads = 8;
 constexpr absl::Duration kNewsInterval = absl::Seconds(1), kLargeJobInterval = absl::Seconds(3);
 constexpr size_t kLargeJob = 64 << 10;  // bytes of its status
 constexpr uint64_t kAllViewers = 0;     // in the place of a connection
@@ -85,7 +87,8 @@ struct Connection {
   std::string response;   // the part that is not sent yet
   const char* type = "";  // of the answer that it waits for
   bool head = false;
-  std::shared_ptr<DashboardViewer> viewer;        // of a stream
+  std::shared_ptr<DashboardViewer> viewer;        // of a stream of events
+  std::shared_ptr<TraceDownload> download;        // of a stream that is a file
   absl::Time next_news = absl::InfiniteFuture();  // when it is asked for news; never while it is being asked
 };
 
@@ -184,6 +187,7 @@ class HttpServer::Loop {
     if (request.path == "/") return c.Respond(HttpResponse(200, "text/html; charset=utf-8", kDashboardPage, c.head));
     const auto give = GiverOf(c.id);
     if (request.path == "/events") return Stream(c, request);
+    if (absl::StartsWith(request.path, kTracePath)) return Download(c, request);
     const auto* const page =
         std::find_if(std::begin(kPages), std::end(kPages), [&](const Page& p) { return p.path == request.path; });
     if (page == std::end(kPages)) return c.Respond(HttpResponse(404, c.head));
@@ -198,6 +202,22 @@ class HttpServer::Loop {
     return [answers = answers_, connection](absl::StatusOr<std::string> text) {
       answers->Post({connection, std::move(text)});
     };
+  }
+
+  ptrdiff_t NumDownloads() const {
+    return std::count_if(connections_.begin(), connections_.end(),
+                         [](const Connection& c) { return c.download != nullptr; });
+  }
+
+  void Download(Connection& c, const HttpRequestHead& request) {
+    const absl::string_view key = absl::StripPrefix(request.query, "key=");
+    if (!dashboard_->options().source.Opens(key)) return c.Respond(HttpResponse(403, c.head));
+    if (NumDownloads() >= kMaxDownloads) return c.Respond(HttpResponse(503, c.head));
+    c.download = std::make_shared<TraceDownload>(dashboard_->options().source.run_folder,
+                                                 absl::StripPrefix(request.path, kTracePath), c.head);
+    c.state = Connection::State::kStreaming;
+    c.deadline = absl::InfiniteFuture();
+    c.next_news = absl::Now();
   }
 
   ptrdiff_t NumViewers() const {
@@ -220,9 +240,9 @@ class HttpServer::Loop {
 
   void AskForNews(absl::Time now) {
     for (Connection& c : connections_) {
-      if (c.viewer == nullptr || !c.response.empty() || now < c.next_news) continue;
+      if (!c.response.empty() || now < c.next_news) continue;
       c.next_news = absl::InfiniteFuture();
-      dashboard_->News(c.viewer, GiverOf(c.id));
+      c.download != nullptr ? dashboard_->Part(c.download, GiverOf(c.id)) : dashboard_->News(c.viewer, GiverOf(c.id));
     }
     if (now < next_job_ || NumViewers() == 0) return;
     next_job_ = now + kStatusLimit;  // unless it answers before
@@ -245,6 +265,17 @@ class HttpServer::Loop {
     c.next_news = absl::Now() + (events.ok() && c.viewer->more() ? absl::ZeroDuration() : kNewsInterval);
   }
 
+  static void GivePart(Connection& c, const absl::StatusOr<std::string>& part) {
+    if (absl::IsUnavailable(part.status())) {  // too many requests
+      c.next_news = absl::Now() + kNewsInterval;
+      return;
+    }
+    if (!part.ok()) return End(c);
+    if (c.download->done()) return c.Respond(*part);
+    c.Append(*part);
+    c.next_news = absl::Now();
+  }
+
   static void Wait(Connection& c, const char* type) {
     c.type = type;
     c.state = Connection::State::kWaiting;
@@ -256,6 +287,7 @@ class HttpServer::Loop {
     const auto it = std::find_if(connections_.begin(), connections_.end(),
                                  [&](const Connection& c) { return c.id == answer.connection; });
     if (it == connections_.end()) return;
+    if (it->download != nullptr) return GivePart(*it, answer.text);
     if (it->state == Connection::State::kStreaming) return GiveNews(*it, answer.text);
     if (it->state != Connection::State::kWaiting) return;
     if (answer.text.ok()) return it->Respond(HttpResponse(200, it->type, *answer.text, it->head));

@@ -1,6 +1,7 @@
 // Serves the dashboard at /, /metrics (Prometheus), /status (JSON) and /healthz on one port, read-only. Off unless
 // --http-port is given. /events is a stream of server-sent events for the dashboard: `job` each second, or each third
-// when the job is large, and what is new of records and of a log (launcher/control/dashboard_viewer.h).
+// when the job is large, and what is new of records and of a log (launcher/control/dashboard_viewer.h). /traces/NAME is
+// a file of the profiler, for those who have the key (launcher/control/trace_files.h); at most 8 are sent at a time.
 //
 // It has one thread and non-blocking sockets: an idle, slow or half-open connection costs a descriptor but does not
 // delay others. At most 256 are open; one more evicts the oldest that has not sent its request yet. A request that is

@@ -1,6 +1,6 @@
 // What reaches the dashboard's port, and what it sends: a request's head, the query of a stream, and the job's status
-// with arbitrary names and numbers. Each event must be one line of JSON, whatever a run or a host is called, and a log
-// must stay closed without the key.
+// with arbitrary names and numbers. Each event must be one line of JSON, whatever a run or a host is called, a log must
+// stay closed without the key, and no name of a trace may lead out of its folder.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <cstdlib>
@@ -12,6 +12,7 @@
 #include "launcher/control/dashboard_viewer.h"
 #include "launcher/control/http_request.h"
 #include "launcher/control/job_status.h"
+#include "launcher/control/trace_files.h"
 #include "launcher/workers/worker_group.h"
 #include "proto/control.pb.h"
 
@@ -29,6 +30,8 @@ void TryRequest(const std::string& text) {
   if (request.status == 200 && (request.path.empty() || request.path[0] != '/')) std::abort();
   const auto viewer = composer::DashboardViewer::Open({"", "a key that nobody guesses"}, text);
   if (viewer.ok() && !(*viewer)->News().empty()) std::abort();
+  const auto trace = composer::TraceDownload("/proc/self", text, /*head=*/true).Next();  // which has no folder `traces`
+  if (!trace.ok() || trace->compare(0, 12, "HTTP/1.1 404") != 0) std::abort();
 }
 
 void TryStatus(const std::string& bytes) {

@@ -6,6 +6,9 @@ import json
 import re
 import threading
 import unittest
+import urllib.error
+import urllib.parse
+import urllib.request
 
 import browser
 import harness
@@ -38,6 +41,7 @@ class Recorded(http.server.BaseHTTPRequestHandler):
         for first in range(0, 100000, 20000):
             records = [{"time/batch": b, "loss/train/total": 100.0 / b, EVIL + "/x": 1.0} for b in range(first + 1, first + 20001)]
             self.wfile.write(event("records", {"from": f"from={first + 20000}", "rewound": False, "records": records}))
+        self.wfile.write(event("traces", [{"name": EVIL + ".json", "bytes": 12345678, "modified": 1793271123}]))
         if "key=secret" in query:
             self.wfile.write(event("log", {"rank": 0, "generation": 1, "begins": True, "text": f"\x1b[31m{EVIL}\x1b[0m\n"}))
         self.wfile.flush()
@@ -57,7 +61,8 @@ class Recorded(http.server.BaseHTTPRequestHandler):
 class DashboardTest(harness.JobTest):
     def test_a_job(self):
         port = harness.free_port()
-        job = self.write_job("watched", max_duration="100000ba", save_interval="1000ba")
+        job = self.write_job("watched", max_duration="100000ba", save_interval="1000ba", profiler={
+            "schedule": {"skip_first": 2, "wait": 0, "warmup": 1, "active": 2, "repeat": 1}})
         process = self.start("-n", "2", "--http-port", port, job)
         self.wait_for_batch("watched", 50)
         address = re.search(r"http://127\.0\.0\.1:\d+/#[0-9a-f]{32}", process.stderr.readline()).group()
@@ -71,6 +76,17 @@ class DashboardTest(harness.JobTest):
                 self.assertRegex(dom, rf"<span>{name}</span><span>[\d.]+</span>")
             self.assertRegex(dom, r'<path d="M0\.00 \d')
             self.assertIn("loss", page.evaluate("document.querySelector('#log').textContent"))
+            dom = page.dom_when("document.querySelectorAll('#traces a').length > 2")
+            self.assertIn(">ep0-ba5-rank0.json</a>", dom)
+            links = page.evaluate("[...document.querySelectorAll('#traces a')].map(a => a.href).join(' ')").split()
+            for link in links:
+                name = urllib.parse.unquote(urllib.parse.urlsplit(link).path.rpartition("/")[2])
+                with urllib.request.urlopen(link, timeout=30) as answer:
+                    self.assertEqual(answer.read(), (self.run_folder("watched") / "traces" / name).read_bytes(), name)
+                with self.assertRaises(urllib.error.HTTPError) as caught:
+                    urllib.request.urlopen(link.partition("?")[0], timeout=30)
+                self.assertEqual(caught.exception.code, 403)
+                caught.exception.close()
             before = page.evaluate(steps)
             page.wait_for(lambda: page.evaluate(steps) > before, "a later step without a reload")
         with browser.Page(address.partition("#")[0]) as page:  # without the key
@@ -90,10 +106,12 @@ class DashboardTest(harness.JobTest):
         self.assertEqual(len(re.findall(r'<i class="[a-z]+" title="rank ', dom)), 1000)
         self.assertEqual(len(re.findall(r'<i class="gone"', dom)), 1)
         self.assertEqual(len(re.findall(r'<i class="behind"', dom)), 1)
-        self.assertEqual(dom.count("<tr>"), 126)
+        self.assertEqual(dom.count("<tr>"), 126 + 2)  # of nodes, of traces
         self.assertNotIn("<img", dom)
         self.assertIn("&lt;img src=x", dom)
         self.assertEqual(text, EVIL + "\n")
+        self.assertIn("<td>12.3 MB</td>", dom)
+        self.assertIn('href="/traces/%3Cimg%20src%3Dx', dom)
 
 
 if __name__ == "__main__":

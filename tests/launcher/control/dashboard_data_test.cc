@@ -113,6 +113,42 @@ TEST_F(RecordsTest, ALogIsFollowedFromGenerationToGeneration) {
   EXPECT_EQ(other->News(), "") << "said once";
 }
 
+TEST_F(RecordsTest, TracesAreListedAndComeInPieces) {
+  const auto viewer = DashboardViewer::Open({folder_, "secret"}, "rank=3&key=secret").value();
+  EXPECT_THAT(viewer->News(), Not(HasSubstr("event: traces")));
+  const std::string folder = folder_ + "/traces", evil = "<img src=x>'\" \xff.json", big(600 << 10, 'x');
+  std::filesystem::create_directories(folder + "/sub");
+  std::ofstream(folder + "/ep0-ba5-rank0.json") << big;
+  std::ofstream(folder + "/" + evil) << "{}";
+  std::ofstream(folder + "/.hidden") << "no";
+  std::filesystem::create_symlink("/etc/passwd", folder + "/link.txt");
+  const nlohmann::json listed =
+      DataOf(DashboardViewer::Open({folder_, "secret"}, "rank=3&key=secret").value()->News(), "traces");
+  ASSERT_EQ(listed.size(), 2U) << listed;
+  EXPECT_EQ(DataOf(DashboardViewer::Open({folder_, "secret"}, "").value()->News(), "traces"), nullptr);
+
+  const auto answer = [&](absl::string_view name, bool head = false) {
+    TraceDownload download(folder_, name, head);
+    std::string all;
+    while (!download.done()) all += download.Next().value();
+    return all;
+  };
+  const std::string whole = answer("ep0-ba5-rank0.json");
+  EXPECT_THAT(whole, HasSubstr("\r\nContent-Length: 614400\r\nContent-Disposition: attachment"));
+  EXPECT_EQ(whole.substr(whole.find("\r\n\r\n") + 4), big);
+  EXPECT_TRUE(answer("ep0-ba5-rank0.json", true).ends_with("\r\n\r\n"));
+  const std::string odd = answer("%3Cimg%20src%3Dx%3E%27%22%20%FF.json");
+  EXPECT_THAT(odd, HasSubstr("filename=_img_src_x_____.json\r\n"));
+  EXPECT_TRUE(odd.ends_with("\r\n\r\n{}"));
+  for (const char* name :
+       {"", ".", "..", "link.txt", ".hidden", "sub", "../metrics.jsonl", "..%2Fmetrics.jsonl", "%00", "%"})
+    EXPECT_THAT(answer(name), testing::StartsWith("HTTP/1.1 404")) << name;
+  TraceDownload shrinks(folder_, "ep0-ba5-rank0.json", false);
+  ASSERT_TRUE(shrinks.Next().ok() && shrinks.Next().ok());
+  std::filesystem::resize_file(folder + "/ep0-ba5-rank0.json", 10);
+  EXPECT_EQ(shrinks.Next().status().code(), absl::StatusCode::kDataLoss);
+}
+
 TEST(DashboardViewerTest, OnlyWhatAnEventGaveAndLogsForTheKeyAlone) {
   const auto code = [](const char* query, const char* key = "secret") {
     return DashboardViewer::Open({"/nowhere", key}, query).status().code();

@@ -140,6 +140,27 @@ TEST(HttpServerTest, ServesItsPages) {
   EXPECT_THAT(post.Receive(), AllOf(StartsWith("HTTP/1.1 405 "), HasSubstr("Allow: GET, HEAD")));
 }
 
+TEST(HttpServerTest, ATraceComesWholeAndOnlyForTheKey) {
+  char name[] = "/tmp/composer-test-XXXXXX";
+  const std::string folder = mkdtemp(name), trace(3 << 20, 'x');
+  std::filesystem::create_directory(folder + "/traces");
+  std::ofstream(folder + "/traces/ep0.json") << trace;
+  {
+    const auto server =
+        HttpServer::Start({.status = [](const HttpServer::StatusReceiver& receiver) { receiver(AStatus()); },
+                           .dashboard = {.source = {folder, "secret"}, .complete = nullptr}})
+            .value();
+    const std::string whole = Client(server->port()).Ask("/traces/ep0.json?key=secret");
+    EXPECT_THAT(whole.substr(0, 100), AllOf(StartsWith("HTTP/1.1 200 OK"), HasSubstr("Content-Length: 3145728")));
+    EXPECT_EQ(whole.substr(whole.find("\r\n\r\n") + 4), trace);
+    for (const char* path : {"/traces/ep0.json", "/traces/ep0.json?key=", "/traces/ep0.json?key=secrets", "/traces/?x"})
+      EXPECT_THAT(Client(server->port()).Ask(path), StartsWith("HTTP/1.1 403")) << path;
+    EXPECT_THAT(Client(server->port()).Ask("/traces/none?key=secret"), StartsWith("HTTP/1.1 404"));
+    EXPECT_THAT(Client(server->port()).Ask("/traces/..%2F..%2Fetc%2Fpasswd?key=secret"), StartsWith("HTTP/1.1 404"));
+  }
+  std::filesystem::remove_all(folder);
+}
+
 TEST(HttpServerTest, AStreamHasTheJobAndNewRecords) {
   char name[] = "/tmp/composer-test-XXXXXX";
   const std::string folder = mkdtemp(name);
