@@ -124,6 +124,31 @@ class KubernetesTest(unittest.TestCase):
                 self.assertIn(f"--nproc-per-node={cpus}", container["args"])
                 self.assertIn({"name": "OMP_NUM_THREADS", "value": "1"}, container["env"])
 
+    def test_the_gpu_example_is_a_job_with_gpus(self):
+        """Its patch (RFC 6902, as kustomize applies it) changes the job of deploy/k8s into another valid one."""
+        overlay = self.yaml.safe_load((DEPLOY / "k8s-gpu/kustomization.yaml").read_text())
+        self.assertEqual([(DEPLOY / "k8s-gpu" / base).resolve() for base in overlay["resources"]], [DEPLOY / "k8s"])
+        [patch] = overlay["patches"]
+        job = self.documents("job.yaml")[1]
+        self.assertEqual(patch["target"], {"kind": job["kind"], "name": job["metadata"]["name"]})
+        for step in self.yaml.safe_load(patch["patch"]):
+            *path, last = [part.replace("~1", "/") for part in step["path"][1:].split("/")]
+            place = job
+            for part in path:
+                place = place[int(part)] if isinstance(place, list) else place[part]
+            if last == "-":
+                place.append(step["value"])
+            elif isinstance(place, list):
+                self.assertIn("--nproc-per-node", place[int(last)])
+                place[int(last)] = step["value"]
+            else:
+                place[last] = step["value"]
+        self.check(job)
+        container = job["spec"]["template"]["spec"]["containers"][0]
+        self.assertEqual(container["resources"]["limits"]["nvidia.com/gpu"], "8")
+        self.assertLess(container["args"].index("--nproc-per-node=8"), container["args"].index("/jobs/train.yaml"))
+        self.assertEqual(container["args"][-1], "device=gpu")
+
     def test_the_arguments_are_flags_of_composer(self):
         for name, index in (("job.yaml", 1), ("jobset.yaml", 0)):
             spec = self.documents(name)[index]["spec"]
@@ -163,13 +188,30 @@ class SystemdTest(unittest.TestCase):
 
 class DockerfileTest(unittest.TestCase):
     FILE = DEPLOY / "docker/Dockerfile"
+    OF_PACKAGES = DEPLOY / "docker/Dockerfile.deb"  # tools/package/try.sh runs its steps
 
     @unittest.skipUnless((VALIDATORS / "bin/hadolint").exists(), f"hadolint is not in {VALIDATORS}: ./dev setup")
     def test_lint(self):
-        done = run(VALIDATORS / "bin/hadolint", self.FILE)
-        self.assertEqual((done.returncode, done.stdout), (0, ""))
+        for file in (self.FILE, self.OF_PACKAGES):
+            done = run(VALIDATORS / "bin/hadolint", file)
+            self.assertEqual((done.returncode, done.stdout), (0, ""))
         done = run(VALIDATORS / "bin/hadolint", "-", input=self.FILE.read_text().replace("WORKDIR /src", "WORKDIR src"))
         self.assertNotEqual(done.returncode, 0)
+
+    def test_the_image_of_packages_has_what_is_opened(self):
+        """The packages depend on what the programs are linked with, and only recommend what they open."""
+        sys.path.insert(0, str(harness.ROOT / "tools/package"))
+        import stage
+        text = self.OF_PACKAGES.read_text()
+        known = dict(re.findall(r"(?m)^\s*(\S+) \(.*x86-64.*\) => (\S+)$", run("ldconfig", "-p").stdout))
+        for library in stage.OPENED:
+            if library in known:
+                package = stage.package_of(pathlib.Path(known[library]).resolve())[0]
+                self.assertTrue(package in text or package in ("libbz2-1.0", "libzstd1"), f"{package}, which dpkg needs")
+        source = self.FILE.read_text()
+        for line in ("STOPSIGNAL SIGTERM", 'ENTRYPOINT ["composer"]', 'CMD ["--help"]'):
+            self.assertIn(line, text)
+            self.assertIn(line, source)
 
     def test_the_image_has_every_library(self):
         stage = self.FILE.read_text().split("FROM debian:12-slim")[1]
