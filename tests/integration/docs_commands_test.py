@@ -13,7 +13,7 @@ import harness
 
 PAGES = [harness.ROOT / "README.md", *sorted((harness.ROOT / "docs").glob("*.md"))]
 # Pages whose commands are run: what they need is made by prepare().
-RUN = {"checkpoints.md", "launcher.md", "runs.md", "tokenizers.md"}
+RUN = {"checkpoints.md", "getting_started.md", "launcher.md", "runs.md", "tokenizers.md"}
 NOT_RUN = {
     "README.md": "`./dev demo` installs packages and builds; CI runs the demo's training (recovery_test.py)",
     "commands.md": "a list of patterns; the pages that it stands for are run",
@@ -136,9 +136,12 @@ class DocsCommandsTest(harness.JobTest):
         last = "runs/x/checkpoints/ep1-ba20"
         self.run_page(harness.ROOT / "docs/runs.md", names, {"FOLDER": "runs"})
         self.run_page(harness.ROOT / "docs/checkpoints.md", names, {
-            "A": last, "B": last, "F": "imported", "--keep 3": "--keep 3 --force", "hf/": "out/", "model.safetensors": "out/model.safetensors"})
+            "x.onnx": "x.onnx --shape 32", "A": last, "B": last, "F": "imported", "--keep 3": "--keep 3 --force", "hf/": "out/", "model.safetensors": "out/model.safetensors"})
         self.run_page(harness.ROOT / "docs/tokenizers.md", names, {"32000": "300"})
         self.run_page(harness.ROOT / "docs/launcher.md", names, {})
+        first = harness.ROOT / "docs/getting_started.md"
+        (self.folder / "first.yaml").write_text(yaml_blocks.of(first)[0])
+        self.run_page(first, names, {})
         self.assertGreaterEqual(len(names), 15)
 
 
