@@ -52,15 +52,15 @@ SCRIPTS = {"script.py": "print('ran')\n",
 
 
 def ours(mistake):
-    """Returns (seconds, what the answer lacks, its first line), or why it could not be planted."""
+    """Returns (seconds, the processors' seconds, what the answer lacks, its first line), or why it could not be planted."""
     test = mistakes_test.MistakesTest()
     test.setUp()
     try:
         code, said, seconds = test.answer(mistake)
         line = next((line for line in said.splitlines() if line.startswith(("composer:", "error:"))), "")
-        return seconds, test.missing(mistake, code, said), line.replace(str(test.folder) + "/", "")
+        return seconds, test.processors, test.missing(mistake, code, said), line.replace(str(test.folder) + "/", "")
     except unittest.SkipTest as skipped:
-        return None, [str(skipped)], ""
+        return None, None, [str(skipped)], ""
     finally:
         test.doCleanups()
 
@@ -128,13 +128,15 @@ def rows(arguments):
         if arguments.only and arguments.only not in mistake.name:
             continue
         found = [ours(mistake) for _ in range(arguments.rounds)]
-        times = [seconds for seconds, _, _ in found if seconds is not None]
-        lacks = sorted({part for _, parts, _ in found for part in parts})
+        times = [seconds for seconds, _, _, _ in found if seconds is not None]
+        used = [processors for _, processors, _, _ in found if processors is not None]
+        lacks = sorted({part for _, _, parts, _ in found for part in parts})
         seconds = f"{statistics.median(times):.2f}" if times else "-"
         said = " ".join(mistake.says)
-        row = (mistake.name, "while it runs" if mistake.at_run_time else "at the start", seconds, said, ", ".join(lacks) or "nothing",
+        processors = f"{statistics.median(used):.2f}" if used else "-"
+        row = (mistake.name, "while it runs" if mistake.at_run_time else "at the start", seconds, processors, said, ", ".join(lacks) or "nothing",
                peer_cell(arguments.torchrun, mistake))
-        print(f"{row[0]}: {row[2]} s, lacks {row[4]}  {found[-1][2][:160]}", flush=True)
+        print(f"{row[0]}: {row[2]} s, processors {row[3]} s, lacks {row[5]}  {found[-1][3][:160]}", flush=True)
         yield row, times
 
 
@@ -150,7 +152,7 @@ def main():
     if not arguments.write:
         return
     start = [statistics.median(times) for row, times in table if times and row[1] == "at the start"]
-    good = sum(row[4] == "nothing" for row, _ in table)
+    good = sum(row[5] == "nothing" for row, _ in table)
     text = [f"# Answers to {len(table)} planted mistakes", "",
             f"{host['date']}, commit {host['commit']}, {host['cores']} x {host['cpu']}, load {host['load_before']:.1f} before the run. "
             "Made by `benchmarks/mistakes.py --write`; the panel is `tests/integration/mistakes.py`.", "",
@@ -158,7 +160,7 @@ def main():
             "the right exit code, in at most 25 lines. "
             f"{good} of {len(table)} do. The median of those at the start is {statistics.median(start):.2f} s, "
             f"{sum(seconds <= 1 for seconds in start)} of {len(start)} take at most 1 s.", "",
-            "| mistake | found | seconds | must say | lacks | torchrun, the same mistake |", "|---|---|---|---|---|---|"]
+            "| mistake | found | seconds | of processors | must say | lacks | torchrun, the same mistake |", "|---|---|---|---|---|---|---|"]
     text += ["| " + " | ".join(row) + " |" for row, _ in table]
     (HERE.parent / "docs/results/mistakes.md").write_text("\n".join(text) + "\n")
 

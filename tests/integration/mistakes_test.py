@@ -3,6 +3,7 @@ too; MISTAKES='a typo' those whose names contain the text; MISTAKES_SHOW=1 print
 SPDX-License-Identifier: Apache-2.0"""
 import os
 import re
+import resource
 import time
 import unittest
 
@@ -15,14 +16,20 @@ LIMIT_S = 60
 
 class MistakesTest(harness.JobTest):
     """How a mistake is planted and answered; benchmarks/mistakes.py uses it, too."""
-    began = None
+    began = used_before = processors = None
+
+    @staticmethod
+    def used():
+        """The processors' seconds of all programs that have ended."""
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return children.ru_utime + children.ru_stime
 
     def planted(self):
         """Called by a mistake that took its time to plant: the clock begins now."""
-        self.began = time.monotonic()
+        self.began, self.used_before = time.monotonic(), self.used()
 
     def start_program(self, command, **options):
-        self.began = time.monotonic()
+        self.began, self.used_before = time.monotonic(), self.used()
         return super().start_program(command, **options)
 
     def answer(self, mistake):
@@ -34,6 +41,7 @@ class MistakesTest(harness.JobTest):
         if len(nodes) > 1:  # of nodes that contradict each other the one that comes last is refused
             process = self.wait_for(lambda: next((node for node in nodes if node.poll() is not None), None), "a refusal", LIMIT_S)
         out, err = process.communicate(timeout=LIMIT_S)
+        self.processors = self.used() - self.used_before
         return process.returncode, out + err, time.monotonic() - began
 
     @staticmethod
