@@ -2,7 +2,9 @@
 #include "data/order/node_samples.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "data/order/draw_skipper.h"
@@ -188,9 +190,11 @@ class Py1brNode final : public NodeSamples {
   std::vector<uint32_t> open_;  // samples from place `emitted_` on
 };
 
-class Py1eNode final : public NodeSamples {
+// Places from `place` on, as far as they are before `until` (about).
+class Py1ePass {
  public:
-  Py1eNode(const ShufflePlan& plan, const NodePlan& node, int64_t place)
+  Py1ePass(const ShufflePlan& plan, const NodePlan& node, int64_t place,
+           int64_t until = std::numeric_limits<int64_t>::max())
       : block_size_(plan.key.block_size),
         size_(node.size),
         spans_(node, node.stops, std::max<int64_t>(0, place - 2 * ReachOf(block_size_)), PassShuffle),
@@ -200,10 +204,10 @@ class Py1eNode final : public NodeSamples {
                  random.Skip64(static_cast<uint64_t>(span.size()));
                }),
         from_(spans_.offset(), place),
-        spreader_(size_, ReachOf(block_size_), spans_.offset()) {}
+        spreader_(size_, ReachOf(block_size_), spans_.offset(), until) {}
 
-  void Next(std::vector<uint32_t>& ids) override {
-    for (const size_t first = ids.size(); !spans_.AtEnd(); Step()) {
+  void Next(std::vector<uint32_t>& ids) {
+    for (const size_t first = ids.size(); !spans_.AtEnd() && !spreader_.IsDone(); Step()) {
       samples_.clear();
       AppendShuffled(spans_.span(), spans_.random, samples_);
       Move(ids);
@@ -244,6 +248,33 @@ class Py1eNode final : public NodeSamples {
   Spreader spreader_;
   std::vector<uint32_t> samples_;
   bool finished_ = false;
+};
+
+// The samples that may come to any place are those of a block around it, and moving all of them takes time and memory.
+// The first places, which a job waits for, are therefore found by a pass of their own, which keeps only what they need.
+class Py1eNode final : public NodeSamples {
+ public:
+  Py1eNode(const ShufflePlan& plan, const NodePlan& node, int64_t place)
+      : plan_(plan), node_(node), place_(place), pass_(std::in_place, plan, node, place, place + kFirstPlaces) {}
+
+  void Next(std::vector<uint32_t>& ids) override {
+    const size_t first = ids.size();
+    pass_->Next(ids);
+    if (ids.size() == first && place_ < node_.size && std::exchange(is_first_pass_, false)) {
+      pass_.emplace(plan_, node_, place_);
+      pass_->Next(ids);
+    }
+    place_ += static_cast<int64_t>(ids.size() - first);
+  }
+
+ private:
+  static constexpr int64_t kFirstPlaces = int64_t{2} << Spreader::kBits;
+
+  const ShufflePlan& plan_;
+  const NodePlan& node_;
+  int64_t place_;  // the next one
+  std::optional<Py1ePass> pass_;
+  bool is_first_pass_ = true;
 };
 
 }  // namespace

@@ -11,13 +11,13 @@ constexpr size_t kWidth = size_t{1} << Spreader::kBits;  // places in a bucket
 
 }  // namespace
 
-Spreader::Spreader(int64_t size, int64_t reach, int64_t first)
+Spreader::Spreader(int64_t size, int64_t reach, int64_t first, int64_t until)
     : size_(static_cast<size_t>(size)),
       reach_(static_cast<size_t>(std::min(reach, size))),
       next_bucket_(static_cast<size_t>(std::max<int64_t>(0, first - reach)) / kWidth),
-      written_(static_cast<size_t>(first)) {
+      end_bucket_((static_cast<size_t>(std::min(size, until)) + kWidth - 1) / kWidth) {
   // From the oldest bucket that is still open to the farthest that a sample may reach.
-  const size_t open = 2 * (reach_ / kWidth + 1) + 4;
+  const size_t open = std::min(2 * (reach_ / kWidth + 1) + 4, end_bucket_ - std::min(next_bucket_, end_bucket_) + 1);
   buckets_.resize(std::bit_ceil(open));
   mask_ = buckets_.size() - 1;
   // About as many samples as places; memory is taken when it is written.
@@ -28,11 +28,11 @@ Spreader::Spreader(int64_t size, int64_t reach, int64_t first)
 void Spreader::Advance(int64_t index, std::vector<uint32_t>& ids) {
   const auto next = static_cast<size_t>(index);
   const size_t safe = next > reach_ ? next - reach_ : 0;  // later samples get places from here on
-  while ((next_bucket_ + 1) * kWidth <= safe) WriteBucket(ids);
+  while ((next_bucket_ + 1) * kWidth <= safe && !IsDone()) WriteBucket(ids);
 }
 
 void Spreader::Finish(std::vector<uint32_t>& ids) {
-  while (written_ < size_) WriteBucket(ids);
+  while (!IsDone()) WriteBucket(ids);
 }
 
 // Sorts by counting samples a unit of place, of which there is about one, and then by insertion.
@@ -53,7 +53,6 @@ void Spreader::WriteBucket(std::vector<uint32_t>& ids) {
     sorted_[to] = placed;
   }
   for (size_t i = 0; i < bucket.size(); ++i) ids.push_back(sorted_[i].id);
-  written_ += bucket.size();
   bucket.clear();
   ++next_bucket_;
 }

@@ -9,24 +9,28 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace composer {
 
 class Spreader {
  public:
-  // One canonical node's part has `size` samples; `reach` bounds how far one moves; those before `first` are left out.
-  Spreader(int64_t size, int64_t reach, int64_t first = 0);
+  // One canonical node's part has `size` samples; `reach` bounds how far one moves; those before `first` are left out,
+  // and so are places from about `until` on, the sooner of which are cheap to find.
+  Spreader(int64_t size, int64_t reach, int64_t first = 0, int64_t until = std::numeric_limits<int64_t>::max());
   // Gives the sample that stood at `index` its place, 0 <= place < size, |place - index| <= reach. Indices come in
   // order, from `first` on.
   void Place(double place, uint32_t id) {
-    std::vector<Placed>& bucket = buckets_[static_cast<size_t>(static_cast<int64_t>(place) >> kBits) & mask_];
-    bucket.push_back({place, id});
+    const auto bucket = static_cast<size_t>(static_cast<int64_t>(place) >> kBits);
+    if (bucket < end_bucket_) buckets_[bucket & mask_].push_back({place, id});
   }
   // Appends what samples from `index` on cannot reach any more. Call it after every 2^kBits calls of Place or fewer.
   void Advance(int64_t index, std::vector<uint32_t>& ids);
   // Appends the rest.
   void Finish(std::vector<uint32_t>& ids);
+  // Whether all places before `until` have been written.
+  bool IsDone() const { return next_bucket_ >= end_bucket_; }
 
   static constexpr int kBits = 14;
 
@@ -41,7 +45,7 @@ class Spreader {
   size_t mask_ = 0;
   std::vector<std::vector<Placed>> buckets_;  // a ring
   size_t next_bucket_ = 0;                    // the first that is not written out
-  size_t written_ = 0;                        // and the samples before it
+  size_t end_bucket_ = 0;                     // behind the last
   std::vector<uint32_t> starts_;
   std::vector<Placed> sorted_;
 };

@@ -37,19 +37,25 @@ TEST(NumpyGenerator, DrawsWhatNumpyDraws) {  // numpy 2.1.3, default_rng(9176)
 TEST(Spreader, EqualsASortByPlace) {
   std::mt19937_64 random(3);
   for (const size_t size : {1, 5, 5000, 60000}) {
-    const int64_t reach = 9000;
-    std::vector<uint32_t> ids;
+    const int64_t reach = 9000, until = 2 << Spreader::kBits;
+    std::vector<uint32_t> ids, first_ids;
     std::vector<std::pair<double, uint32_t>> expected;
-    Spreader spreader(static_cast<int64_t>(size), reach);
+    Spreader spreader(static_cast<int64_t>(size), reach), first(static_cast<int64_t>(size), reach, 0, until);
     for (size_t i = 0; i < size; ++i) {
       const double shift = std::uniform_real_distribution<double>(-9000, 9000)(random);
       const double place = std::clamp(static_cast<double>(i) + shift, 0.0, static_cast<double>(size) - 0.5);
       expected.emplace_back(place, static_cast<uint32_t>(i * 7));
       spreader.Place(place, static_cast<uint32_t>(i * 7));
+      first.Place(place, static_cast<uint32_t>(i * 7));
       if (i % 4096 == 4095) spreader.Advance(static_cast<int64_t>(i) + 1, ids);
+      if (i % 4096 == 4095) first.Advance(static_cast<int64_t>(i) + 1, first_ids);
     }
     spreader.Finish(ids);
     ASSERT_EQ(ids.size(), size);
+    EXPECT_EQ(first.IsDone(), size > until + reach + 4096);
+    first.Finish(first_ids);
+    EXPECT_LE(first_ids.size(), std::min<size_t>(size, until + 2000)) << "about as many as places";
+    EXPECT_TRUE(std::equal(first_ids.begin(), first_ids.end(), ids.begin()));
     std::sort(expected.begin(), expected.end());  // of equal places, the earlier sample comes first
     for (size_t i = 0; i < size; ++i) ASSERT_EQ(ids[i], expected[i].second) << size << " at " << i;
   }
