@@ -39,7 +39,8 @@ at::Tensor TokensOf(const Sample& document, const std::string& key) {
   return found->second;
 }
 
-// A place is "D:G:R": D samples were given, and row R of group G comes next.
+// A place is "D:G:R:I": D samples were given, and row R of group G comes next; behind the groups that were begun comes
+// number I of the source. Older places have no I.
 class FirstFitStream final : public SampleStream {
  public:
   FirstFitStream(std::shared_ptr<const Documents> documents, int64_t epoch)
@@ -76,17 +77,27 @@ class FirstFitStream final : public SampleStream {
     return true;
   }
 
-  std::string Place() const override { return absl::StrCat(given_, ":", group_, ":", row_); }
+  std::string Place() const override {
+    const DocumentPlace next = PlaceOfDocument(*documents_->order, epoch_, BehindBegun());
+    return absl::StrCat(given_, ":", group_, ":", row_, ":", next.index);
+  }
   void Seek(const std::string& place) override {
     const std::vector<std::string> parts = absl::StrSplit(place, ':');
-    const bool fits = parts.size() == 3 && absl::SimpleAtoi(parts[0], &given_) && absl::SimpleAtoi(parts[1], &group_) &&
+    int64_t index = -1;
+    const bool fits = (parts.size() == 3 || (parts.size() == 4 && absl::SimpleAtoi(parts[3], &index))) &&
+                      absl::SimpleAtoi(parts[0], &given_) && absl::SimpleAtoi(parts[1], &group_) &&
                       absl::SimpleAtoi(parts[2], &row_) && given_ >= 0 && group_ >= 0 && row_ >= 0 &&
                       group_ <= documents_->order->size() / kGroup + 1;
     TORCH_CHECK_VALUE(fits, "`", place, "` is not a place in ", documents_->order->size(), " documents");
+    CheckPlaceOfDocument(*documents_->order, epoch_, {BehindBegun(), index});
     read_ = false;
   }
 
  private:
+  int64_t BehindBegun() const {
+    return std::min(documents_->order->size() - 1, (row_ > 0 ? group_ + 1 : group_) * kGroup);
+  }
+
   void ReadGroup() {
     const int64_t begin = group_ * kGroup;
     std::vector<int64_t> ids(static_cast<size_t>(std::min(kGroup, documents_->order->size() - begin)));

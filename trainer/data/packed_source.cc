@@ -23,7 +23,8 @@ struct Parts {
   std::shared_ptr<const SampleOrder> order;
 };
 
-// A place is "D:S:O": the stream stands before token O of the S-th document of the epoch, and has given D samples.
+// A place is "D:S:O:I": the stream stands before token O of the S-th document of the epoch, which is number I of the
+// source, and has given D samples. Older places have no I.
 class PackedStream final : public SampleStream {
  public:
   PackedStream(std::shared_ptr<const Parts> parts, int64_t epoch) : parts_(std::move(parts)), epoch_(epoch) {}
@@ -46,17 +47,21 @@ class PackedStream final : public SampleStream {
   }
 
   std::string Place() const override {
-    if (begun_.empty()) return absl::StrCat(given_, ":", document_ + 1, ":0");
-    return absl::StrCat(given_, ":", begun_.front().document, ":", first_ - begun_.front().begin);
+    const bool is_begun = !begun_.empty();
+    const DocumentPlace next =
+        PlaceOfDocument(*parts_->order, epoch_, is_begun ? begun_.front().document : document_ + 1);
+    return absl::StrCat(given_, ":", next.position, ":", is_begun ? first_ - begun_.front().begin : 0, ":", next.index);
   }
 
   void Seek(const std::string& place) override {
     const std::vector<std::string> parts = absl::StrSplit(place, ':');
-    int64_t document = 0, offset = 0;
-    const bool fits = parts.size() == 3 && absl::SimpleAtoi(parts[0], &given_) &&
-                      absl::SimpleAtoi(parts[1], &document) && absl::SimpleAtoi(parts[2], &offset) && given_ >= 0 &&
-                      document >= 0 && offset >= 0 && document <= parts_->order->size();
+    int64_t document = 0, offset = 0, index = -1;
+    const bool fits = (parts.size() == 3 || (parts.size() == 4 && absl::SimpleAtoi(parts[3], &index))) &&
+                      absl::SimpleAtoi(parts[0], &given_) && absl::SimpleAtoi(parts[1], &document) &&
+                      absl::SimpleAtoi(parts[2], &offset) && given_ >= 0 && document >= 0 && offset >= 0 &&
+                      document <= parts_->order->size();
     TORCH_CHECK_VALUE(fits, "`", place, "` is not a place in ", parts_->order->size(), " documents");
+    CheckPlaceOfDocument(*parts_->order, epoch_, {document, index});
     document_ = document - 1;
     if (offset == 0) return;
     TORCH_CHECK_VALUE(document < parts_->order->size(), "`", place, "` is behind the last document");
@@ -134,6 +139,22 @@ class PackedSource final : public SampleSource {
 };
 
 }  // namespace
+
+DocumentPlace PlaceOfDocument(const SampleOrder& order, int64_t epoch, int64_t position) {
+  DocumentPlace place{.position = position};
+  if (position < order.size()) order.Read(epoch, position, absl::MakeSpan(&place.index, 1));
+  return place;
+}
+
+void CheckPlaceOfDocument(const SampleOrder& order, int64_t epoch, const DocumentPlace& place) {
+  if (place.index < 0) return;
+  const int64_t now = PlaceOfDocument(order, epoch, place.position).index;
+  TORCH_CHECK_VALUE(now == place.index, "pack: the run was to go on with document ", place.index, " at place ",
+                    place.position, " of epoch ", epoch, ", where document ", now,
+                    " is now: the seed, or weights of a mixture before this place, have changed. Keep those, and let "
+                    "weights change at ",
+                    epoch * order.size() + place.position + 1, " (documents of the run, not rows) or later");
+}
 
 std::shared_ptr<const SampleSource> PackDocuments(std::shared_ptr<const SampleSource> documents,
                                                   std::vector<std::shared_ptr<const SampleTransform>> transforms,

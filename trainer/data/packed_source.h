@@ -21,6 +21,17 @@ struct PackOptions {
   bool sequence_ids = false;
 };
 
+// The place in an order of documents at which a packed epoch goes on: the number of its next document, and which
+// document that is. A mixture whose weights change before it, or another seed, would go on with other documents, and
+// some would come twice; that is found when a run resumes.
+struct DocumentPlace {
+  int64_t position = 0;
+  int64_t index = -1;  // -1: not known, or behind the last one
+};
+DocumentPlace PlaceOfDocument(const SampleOrder& order, int64_t epoch, int64_t position);
+// Throws when another document is there now.
+void CheckPlaceOfDocument(const SampleOrder& order, int64_t epoch, const DocumentPlace& place);
+
 // Returns a source of unknown size whose samples are `inputs` [T] and `targets` [T], int64: tokens [i T, i T + T) and
 // one further of the epoch's documents. What is left at the end of an epoch is left out. `transforms` must make
 // `inputs`, a row of tokens, of each document. Has places: a resumed run begins with the document where it stopped.

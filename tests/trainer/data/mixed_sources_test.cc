@@ -17,6 +17,7 @@
 namespace composer {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -131,6 +132,51 @@ TEST(FirstFit, EveryTokenComesOnceAndNothingIsPredictedAcrossDocuments) {
     if (from == rows.size()) EXPECT_FALSE(resumed->Next(sample));
   }
   EXPECT_THAT(ErrorText([&] { packed->Open(0)->Seek("1:99:0"); }), HasSubstr("is not a place in 2500 documents"));
+}
+
+using Packing = std::function<std::shared_ptr<const SampleSource>(std::shared_ptr<const SampleSource>, uint64_t seed)>;
+
+void ExpectToGoOnAtEveryPlace(const Packing& pack) {
+  const auto mix = [](MixOptions options) {
+    return *MixSources({{.source = std::make_shared<NumberRows>(1500, 1), .weight = 3},
+                        {.source = std::make_shared<NumberRows>(1200, 10'000), .weight = 1}},
+                       options);
+  };
+  const std::vector<double> other = {1, 2};
+  const auto packed = pack(mix({}), 5);
+  const auto stream = packed->Open(1);
+  std::vector<std::string> places = {stream->Place()};
+  std::vector<std::vector<int64_t>> rows;
+  for (Sample sample; stream->Next(sample); sample = Sample()) {
+    rows.push_back(ValuesOf(sample.tensors.at("inputs")));
+    places.push_back(stream->Place());
+  }
+  for (size_t from = 0; from < rows.size(); from += 97) {
+    const auto resumed = packed->Open(1);
+    resumed->Seek(places[from]);
+    for (size_t row = from; row < std::min(rows.size(), from + 40); ++row) {
+      Sample sample;
+      ASSERT_TRUE(resumed->Next(sample));
+      ASSERT_EQ(ValuesOf(sample.tensors.at("inputs")), rows[row]) << from;
+    }
+  }
+  // A change of the weights behind a place leaves the place; one before it, and another seed, do not.
+  const std::string& place = places[rows.size() / 2];
+  const int64_t epoch = 2700;
+  pack(mix({.changes = {{epoch + 2600, other}}}), 5)->Open(1)->Seek(place);
+  for (const auto& changed : {pack(mix({.changes = {{epoch + 40, other}}}), 5), pack(mix({}), 6)}) {
+    EXPECT_THAT(ErrorText([&] { changed->Open(1)->Seek(place); }),
+                AllOf(HasSubstr("is now: the seed, or weights of a mixture"), HasSubstr("documents of the run")));
+  }
+}
+
+TEST(MixSources, APackedMixtureGoesOnAtEveryPlaceAndInItsOrderOnly) {
+  ExpectToGoOnAtEveryPlace([](std::shared_ptr<const SampleSource> mix, uint64_t seed) {
+    return PackDocuments(std::move(mix), {}, {.max_seq_len = 16, .separator = 7, .seed = seed});
+  });
+  ExpectToGoOnAtEveryPlace([](std::shared_ptr<const SampleSource> mix, uint64_t seed) {
+    return PackFirstFit(std::move(mix), {}, {.pack = {.max_seq_len = 16, .seed = seed}, .pad_id = -7});
+  });
 }
 
 TEST(FirstFit, SequenceIdsCountTheDocumentsOfARow) {
