@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/random.h"
 #include "base/status_macros.h"
-#include "storage/sigv4.h"
+#include "storage/identity/sigv4.h"
 
 namespace composer {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "storage/azure_signature.h"
+#include "storage/identity/azure_signature.h"
 #include "storage/object_store.h"
 #include "storage/retrying_http.h"
 

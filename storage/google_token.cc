@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "storage/google_token.h"
 
-#include <openssl/evp.h>
-#include <openssl/pem.h>
-
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "storage/identity/rsa_signature.h"
 #include "storage/s3_answers.h"
 
 namespace composer {
@@ -91,23 +88,9 @@ absl::StatusOr<std::string> SignedAssertion(const std::string& email, const std:
   const std::string text =
       absl::StrCat(absl::WebSafeBase64Escape(R"({"alg":"RS256","typ":"JWT"})"), ".",
                    absl::WebSafeBase64Escape(claims.dump(-1, ' ', true, Json::error_handler_t::replace)));
-  const std::unique_ptr<BIO, decltype(&BIO_free)> pem(
-      BIO_new_mem_buf(private_key.data(), static_cast<int>(private_key.size())), BIO_free);
-  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(
-      PEM_read_bio_PrivateKey(pem.get(), nullptr, nullptr, nullptr), EVP_PKEY_free);
-  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(), EVP_MD_CTX_free);
-  const auto* bytes = reinterpret_cast<const unsigned char*>(text.data());
-  size_t size = 0;
-  const bool is_rsa = key != nullptr && EVP_PKEY_base_id(key.get()) == EVP_PKEY_RSA;
-  if (!is_rsa || EVP_DigestSignInit(context.get(), nullptr, EVP_sha256(), nullptr, key.get()) != 1 ||
-      EVP_DigestSign(context.get(), nullptr, &size, bytes, text.size()) != 1) {
-    return absl::InvalidArgumentError("its private_key is not an RSA key in PEM");
-  }
-  std::string signature(size, '\0');
-  if (EVP_DigestSign(context.get(), reinterpret_cast<unsigned char*>(signature.data()), &size, bytes, text.size()) != 1)
-    return absl::InternalError("the private_key signs nothing");
-  signature.resize(size);
-  return absl::StrCat(text, ".", absl::WebSafeBase64Escape(signature));
+  absl::StatusOr<std::string> signature = RsaSha256(private_key, /*pass_phrase=*/"", text);
+  RETURN_IF_ERROR(Annotate(signature.status(), "its private_key"));
+  return absl::StrCat(text, ".", absl::WebSafeBase64Escape(*signature));
 }
 
 absl::StatusOr<GoogleToken> FindGoogleToken(const Environment& env, Http& http, absl::Time now) {

@@ -11,10 +11,12 @@
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "net/curl_http.h"
-#include "storage/aws_config.h"
 #include "storage/azure_store.h"
 #include "storage/google_token.h"
 #include "storage/http_store.h"
+#include "storage/identity/aws_config.h"
+#include "storage/identity/oci_config.h"
+#include "storage/oci_store.h"
 #include "storage/s3_store.h"
 #include "storage/sftp_store.h"
 #include "storage/volume_store.h"
@@ -85,15 +87,14 @@ std::shared_ptr<ObjectStore> OpenS3(const Place& place, const Environment& env) 
   });
 }
 
-// Reads the keys from two variables; `advice` says more about how to get them.
-std::function<S3KeySource::Fetch(Http&)> KeysOf(const Environment& env, std::string id, std::string secret,
-                                                std::string advice = "") {
+// Reads the keys from two variables.
+std::function<S3KeySource::Fetch(Http&)> KeysOf(const Environment& env, std::string id, std::string secret) {
   return [=](Http&) -> S3KeySource::Fetch {
     return [=]() -> absl::StatusOr<S3Credentials> {
       S3Credentials found;
       found.key = {env.GetOr(id, ""), env.GetOr(secret, ""), ""};
       if (found.key.access_key_id.empty() || found.key.secret_access_key.empty())
-        return absl::PermissionDeniedError(absl::StrCat("set ", id, " and ", secret, " (HMAC keys)", advice));
+        return absl::PermissionDeniedError(absl::StrCat("set ", id, " and ", secret, " (HMAC keys)"));
       return found;
     };
   };
@@ -118,25 +119,6 @@ std::shared_ptr<ObjectStore> OpenGcs(const Place& place, const Environment& env)
   return MakeOwned(std::move(options), KeysOf(env, "GCS_KEY", "GCS_SECRET"));
 }
 
-absl::StatusOr<std::shared_ptr<ObjectStore>> OpenOci(const Place& place, const Environment& env) {
-  const size_t at = place.bucket.find('@');
-  const std::string region = env.GetOr("OCI_REGION", "");
-  if (at == std::string::npos) return absl::InvalidArgumentError("expected oci://bucket@namespace/prefix");
-  if (region.empty()) return absl::InvalidArgumentError("oci: set OCI_REGION, such as us-ashburn-1");
-  S3Store::Options options;
-  options.prefix = place.prefix;
-  options.bucket = {.scheme = "oci", .name = place.bucket.substr(0, at), .region = region};
-  options.bucket.endpoint = FirstOf(env, {"OCI_ENDPOINT_URL"});
-  if (options.bucket.endpoint.empty()) {
-    options.bucket.endpoint =
-        absl::StrCat("https://", place.bucket.substr(at + 1), ".compat.objectstorage.", region, ".oraclecloud.com");
-  }
-  return MakeOwned(std::move(options),
-                   KeysOf(env, "OCI_KEY", "OCI_SECRET",
-                          "; the RSA key of ~/.oci/config signs requests of Oracle's own API, not of the S3-compatible "
-                          "one that oci:// speaks: `oci iam customer-secret-key create` makes a key for it"));
-}
-
 // A store together with the requests that it sends.
 template <typename Store>
 struct Owned {
@@ -149,6 +131,48 @@ template <typename Store>
 std::shared_ptr<ObjectStore> Own(typename Store::Options options) {
   const auto owned = std::make_shared<Owned<Store>>(std::move(options));
   return {owned, &owned->store};
+}
+
+// With customer secret keys, which are of its S3-compatible API.
+std::shared_ptr<ObjectStore> OpenOciByS3(const Place& place, const std::string& bucket_namespace,
+                                         const std::string& region, const Environment& env) {
+  S3Store::Options options;
+  options.prefix = place.prefix;
+  options.bucket = {.scheme = "oci", .name = place.bucket, .region = region};
+  options.bucket.endpoint = FirstOf(env, {"OCI_ENDPOINT_URL"});
+  if (options.bucket.endpoint.empty()) {
+    options.bucket.endpoint =
+        absl::StrCat("https://", bucket_namespace, ".compat.objectstorage.", region, ".oraclecloud.com");
+  }
+  return MakeOwned(std::move(options), KeysOf(env, "OCI_KEY", "OCI_SECRET"));
+}
+
+absl::StatusOr<std::shared_ptr<ObjectStore>> OpenOci(Place place, const Environment& env) {
+  const size_t at = place.bucket.find('@');
+  const std::string in = at == std::string::npos ? "" : place.bucket.substr(at + 1);
+  place.bucket.resize(std::min(at, place.bucket.size()));
+  std::string region = env.GetOr("OCI_REGION", "");
+  if (!env.GetOr("OCI_KEY", "").empty()) {
+    if (in.empty()) return absl::InvalidArgumentError("expected oci://bucket@namespace/prefix with OCI_KEY");
+    if (region.empty()) return absl::InvalidArgumentError("oci: set OCI_REGION, such as us-ashburn-1");
+    return OpenOciByS3(place, in, region, env);
+  }
+  const absl::StatusOr<OciProfile> profile = ReadOciProfile(env);
+  if (!profile.ok())
+    return absl::InvalidArgumentError(
+        absl::StrCat("oci: ", profile.status().message(), "; `oci setup config` writes ", OciConfigFile(env),
+                     ", or set OCI_KEY, OCI_SECRET and OCI_REGION (a key of `oci iam customer-secret-key create`)"));
+  if (region.empty()) region = profile->region;
+  OciStore::Options options;
+  options.endpoint = FirstOf(env, {"OCI_ENDPOINT_URL"});
+  if (options.endpoint.empty() && region.empty())
+    return absl::InvalidArgumentError(absl::StrCat("oci: ", profile->file, ": region: missing, and no OCI_REGION"));
+  if (options.endpoint.empty()) options.endpoint = absl::StrCat("https://objectstorage.", region, ".oraclecloud.com");
+  options.bucket_namespace = in;
+  options.bucket = place.bucket;
+  options.prefix = place.prefix;
+  options.credentials = profile->credentials;
+  return Own<OciStore>(std::move(options));
 }
 
 absl::StatusOr<std::shared_ptr<ObjectStore>> OpenAzure(const Place& place, const Environment& env) {

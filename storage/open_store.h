@@ -2,7 +2,8 @@
 //   a path, file:///path     LocalStore
 //   s3://bucket/prefix       S3; S3_ENDPOINT_URL, AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL for another server
 //   gs://bucket/prefix       Google's, with HMAC keys (GCS_KEY, GCS_SECRET) or as google_token.h says
-//   oci://bucket@namespace/prefix   Oracle's, with customer secret keys: OCI_KEY, OCI_SECRET, OCI_REGION
+//   oci://bucket[@namespace]/prefix   Oracle's, with the user's RSA key (~/.oci/config: identity/oci_config.h), or with
+//                            customer secret keys (OCI_KEY, OCI_SECRET, OCI_REGION) and the namespace
 //   azure://container/prefix AZURE_STORAGE_ACCOUNT (or AZURE_ACCOUNT_NAME), and AZURE_STORAGE_KEY (or
 //                            AZURE_ACCOUNT_ACCESS_KEY) or AZURE_STORAGE_SAS_TOKEN; AZURE_STORAGE_ENDPOINT_URL
 //   dbfs:/Volumes/catalog/schema/volume/folder   Databricks', with DATABRICKS_HOST and DATABRICKS_TOKEN

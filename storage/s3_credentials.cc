@@ -12,7 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "base/status_macros.h"
-#include "storage/aws_config.h"
+#include "storage/identity/aws_config.h"
 #include "storage/s3_answers.h"
 
 namespace composer {

@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/env.h"
 #include "net/http.h"
-#include "storage/sigv4.h"
+#include "storage/identity/sigv4.h"
 
 namespace composer {
 

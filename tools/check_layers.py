@@ -35,6 +35,7 @@ LEVELS = {
     "rendezvous": ["worlds", "failover", "transport", "store", "membership", ""],
     "launcher": ["process peer_memory", "workers", "options", "platform rendezvous", "control doctor speedrun start", "supervise", ""],
     "config": ["keys", ""],
+    "storage": ["identity", ""],
     "views": ["read", "draw", ""],
     "tracking": ["", "sync"],
     "data": ["order codec cache image text chat", "icl mds tables tokenizers/model tokenizers/normalize tokenizers/split", "tokenizers",

@@ -8,6 +8,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   composer::ParseAzureList(text).status().IgnoreError();
   composer::ParseVolumeList(text).status().IgnoreError();
   composer::VolumeError(text);
+  composer::ParseOciList(text).status().IgnoreError();
+  composer::ParseOciUploads(text).status().IgnoreError();
+  composer::ParseOciUploadId(text).status().IgnoreError();
+  composer::ParseOciNamespace(text).status().IgnoreError();
+  composer::OciError(text);
   composer::ParseS3List(text).status().IgnoreError();
   composer::ParseS3Uploads(text).status().IgnoreError();
   composer::ParseS3UploadId(text).status().IgnoreError();

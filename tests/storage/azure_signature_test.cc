@@ -1,6 +1,6 @@
 // Compares signatures with those of azure-storage-blob (tests/golden/azure_signatures.json).
 // SPDX-License-Identifier: Apache-2.0
-#include "storage/azure_signature.h"
+#include "storage/identity/azure_signature.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,14 +1,20 @@
-// Azure's blobs and Databricks' volumes: the conformance suite, and each request of an operation failing in each way.
+// Azure's blobs, Databricks' volumes and Oracle's objects: the conformance suite, and each request of an operation
+// failing in each way.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "base/clock.h"
+#include "base/file.h"
 #include "storage/azure_store.h"
 #include "storage/cloud_answers.h"
+#include "storage/oci_store.h"
 #include "storage/volume_store.h"
 #include "tests/conformance/object_store_suite.h"
 #include "tests/support/fake_azure.h"
+#include "tests/support/fake_oci.h"
 #include "tests/support/fake_volume.h"
 
 namespace composer {
@@ -52,10 +58,27 @@ struct VolumeCloud final : Cloud {
   VolumeStore volume;
 };
 
+// A key of the client's goldens.
+OciCredentials OciUser() {
+  const auto golden = nlohmann::json::parse(ReadFile("tests/golden/oci_signatures.json").value());
+  return {golden["tenancy"], golden["user"], golden["fingerprint"], golden["keys"][0]["private_key"], ""};
+}
+
+struct OciCloud final : Cloud {
+  explicit OciCloud(int64_t part)
+      : oci({"https://fake", "", "runs", "mine", OciUser(), {}, part, /*most_parts=*/50}, fake, clock) {}
+  ScriptedHttp& server() override { return fake; }
+  ObjectStore& store() override { return oci; }
+  FakeOci fake;
+  OciStore oci;
+};
+
 using MakeCloud = std::function<std::shared_ptr<Cloud>()>;
 std::shared_ptr<Cloud> Azure() { return std::make_shared<AzureCloud>(AzureStore::kPartBytes); }
 std::shared_ptr<Cloud> AzureInBlocks() { return std::make_shared<AzureCloud>(3); }
 std::shared_ptr<Cloud> Volume() { return std::make_shared<VolumeCloud>(); }
+std::shared_ptr<Cloud> Oci() { return std::make_shared<OciCloud>(OciStore::kPartBytes); }
+std::shared_ptr<Cloud> OciInParts() { return std::make_shared<OciCloud>(3); }
 
 ObjectStoreFactory StoreOf(MakeCloud make) {
   return [make] {
@@ -67,6 +90,8 @@ ObjectStoreFactory StoreOf(MakeCloud make) {
 INSTANTIATE_TEST_SUITE_P(Azure, ObjectStoreSuite, testing::Values(StoreOf(Azure)));
 INSTANTIATE_TEST_SUITE_P(AzureInBlocks, ObjectStoreSuite, testing::Values(StoreOf(AzureInBlocks)));
 INSTANTIATE_TEST_SUITE_P(Volume, ObjectStoreSuite, testing::Values(StoreOf(Volume)));
+INSTANTIATE_TEST_SUITE_P(Oci, ObjectStoreSuite, testing::Values(StoreOf(Oci)));
+INSTANTIATE_TEST_SUITE_P(OciInParts, ObjectStoreSuite, testing::Values(StoreOf(OciInParts)));
 
 class CloudStore : public testing::TestWithParam<MakeCloud> {};
 
@@ -118,7 +143,24 @@ TEST_P(CloudStore, GivenUpItTriesNoLonger) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Clouds, CloudStore,
-                         testing::Values(MakeCloud(Azure), MakeCloud(AzureInBlocks), MakeCloud(Volume)));
+                         testing::Values(MakeCloud(Azure), MakeCloud(AzureInBlocks), MakeCloud(Volume), MakeCloud(Oci),
+                                         MakeCloud(OciInParts)));
+
+TEST(OciUploads, WhatNobodyEndedIsALeftoverAndAFailedOneIsAborted) {
+  OciCloud cloud(3);
+  // The namespace, the upload and a part; then everything fails until the tries are over, and so does the abort.
+  cloud.fake.set_script([](int number) { return number < 3 ? CloudFault::kNone : CloudFault::kBusy; });
+  EXPECT_EQ(cloud.oci.Put("a/k", {"content"}).code(), absl::StatusCode::kUnavailable);
+  cloud.fake.set_script(nullptr);
+  EXPECT_EQ(cloud.fake.uploads(), 1u);
+  EXPECT_THAT(*cloud.oci.List(""), ElementsAre("a/.put-k"));
+  EXPECT_TRUE(IsLeftover("a/.put-k"));
+  ASSERT_TRUE(cloud.oci.Delete("a/.put-k").ok());
+  EXPECT_EQ(cloud.fake.uploads(), 0u);
+  ASSERT_TRUE(cloud.oci.Put("a/k", {"content"}).ok());
+  EXPECT_EQ(cloud.oci.PutIfAbsent("a/k", {"another"}).code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(cloud.fake.uploads(), 0u);
+}
 
 TEST(CloudLists, HostileAnswersAreErrors) {
   for (const char* wrong : {"", "<", "<EnumerationResults><Blobs><Blob/></Blobs></EnumerationResults>", "{}"})
@@ -126,6 +168,13 @@ TEST(CloudLists, HostileAnswersAreErrors) {
   for (const char* wrong : {"", "[]", "{\"contents\": 3}", "{\"contents\": [3]}", "{\"contents\": [{\"path\": 1}]}"})
     EXPECT_FALSE(ParseVolumeList(wrong).ok()) << wrong;
   EXPECT_TRUE(ParseVolumeList("{}")->files.empty());
+  for (const char* wrong : {"", "[]", "{}", "{\"objects\": 3}", "{\"objects\": [{\"name\": 1}]}"})
+    EXPECT_FALSE(ParseOciList(wrong).ok()) << wrong;
+  for (const char* wrong : {"", "{}", "[{}]", "[{\"object\": \"a\"}]"})
+    EXPECT_FALSE(ParseOciUploads(wrong).ok()) << wrong;
+  for (const char* wrong : {"", "3", "\"\"", "\"a/../b\"", "{\"a\": 1}"})
+    EXPECT_FALSE(ParseOciNamespace(wrong).ok()) << wrong;
+  EXPECT_FALSE(ParseOciUploadId("[]").ok());
 }
 
 }  // namespace

@@ -3,9 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/retry.h"
-#include "storage/aws_config.h"
+#include "storage/identity/aws_config.h"
 #include "storage/open_store.h"
 #include "storage/s3_answers.h"
 #include "storage/s3_credentials.h"
@@ -175,6 +176,8 @@ TEST(S3KeySource, FetchesBeforeTheyExpireAndKeepsGoodOnesWhenThatFails) {
 
 TEST(OpenStore, Places) {
   const Environment env({{"AWS_REGION", "eu-west-1"},
+                         {"OCI_KEY", "id"},
+                         {"OCI_SECRET", "secret"},
                          {"OCI_REGION", "us-ashburn-1"},
                          {"AZURE_ACCOUNT_NAME", "account"},
                          {"AZURE_ACCOUNT_ACCESS_KEY", "a2V5"},
@@ -190,7 +193,7 @@ TEST(OpenStore, Places) {
   EXPECT_EQ(where("s3://bucket"), "s3://bucket/k");
   EXPECT_EQ(where("gs://bucket/a"), "gs://bucket/a/k");
   EXPECT_EQ(where("oci://bucket@tenant/a"), "oci://bucket/a/k");
-  EXPECT_THAT(where("oci://bucket/a"), HasSubstr("oci://bucket@namespace"));
+  EXPECT_THAT(where("oci://bucket/a"), HasSubstr("oci://bucket@namespace/prefix with OCI_KEY"));
   EXPECT_THAT(where("s3:///a"), HasSubstr("expected s3://bucket/prefix"));
   EXPECT_THAT(where("s3://bucket/../x"), HasSubstr("s3://bucket/../x"));
   EXPECT_EQ(where("azure://runs/mine/"), "azure://runs/mine/k");
@@ -206,9 +209,24 @@ TEST(OpenStore, Places) {
   };
   EXPECT_THAT(unset("azure://runs"), HasSubstr("AZURE_STORAGE_ACCOUNT"));
   EXPECT_THAT(unset("dbfs:/Volumes/a/b/c"), HasSubstr("DATABRICKS_HOST"));
+  EXPECT_THAT(unset("oci://runs/a"), testing::AllOf(HasSubstr("/.oci/config"), HasSubstr("`oci setup config`")));
   EXPECT_FALSE(IsRemotePlace("file:///x"));
   EXPECT_TRUE(IsRemotePlace("dbfs:/Volumes/a/b/c"));
   EXPECT_TRUE(IsRemotePlace("s3://x"));
+}
+
+TEST(OpenStore, OraclesByTheUsersKey) {
+  const TempDir home;
+  ASSERT_TRUE(MakeDirs(home.Path(".oci")).ok());
+  ASSERT_TRUE(AtomicWriteFile(home.Path("key.pem"), "PEM").ok());
+  ASSERT_TRUE(AtomicWriteFile(home.Path(".oci/config"), absl::StrCat("[DEFAULT]\nuser=u\nfingerprint=f\ntenancy=t\n",
+                                                                     "key_file=", home.Path("key.pem"), "\n"))
+                  .ok());
+  Environment env({{"HOME", home.path()}});
+  EXPECT_THAT(std::string(OpenStore("oci://runs/mine", env).status().message()), HasSubstr("config: region: missing"));
+  env.Set("OCI_REGION", "us-ashburn-1");
+  for (const char* place : {"oci://runs/mine", "oci://runs@tenant/mine"})
+    EXPECT_EQ(OpenStore(place, env).value()->Location("k"), "oci://runs/mine/k");
 }
 
 TEST(Retry, GrowsToTheCapWithinTheBudget) {

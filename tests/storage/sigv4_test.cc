@@ -1,6 +1,6 @@
 // Uses the four examples of docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html.
 // SPDX-License-Identifier: Apache-2.0
-#include "storage/sigv4.h"
+#include "storage/identity/sigv4.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

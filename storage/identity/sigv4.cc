@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "storage/sigv4.h"
+#include "storage/identity/sigv4.h"
 
 #include <openssl/evp.h>
 #include <openssl/hmac.h>

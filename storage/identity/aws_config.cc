@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "storage/aws_config.h"
+#include "storage/identity/aws_config.h"
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"

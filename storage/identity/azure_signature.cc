@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "storage/azure_signature.h"
+#include "storage/identity/azure_signature.h"
 
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
