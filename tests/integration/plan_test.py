@@ -5,10 +5,12 @@ import unittest
 
 import harness
 
-PUBLISHED = harness.ROOT / "examples/published"
+PUBLISHED, RECIPES = harness.ROOT / "examples/published", harness.ROOT / "examples/recipes"
 # Parameters as transformers and diffusers count them.
 SIZES = {"bert-base": 109_514_298, "gpt2-124m": 124_439_808, "llama-3.2-1b": 1_235_814_400, "mpt-125m": 123_636_480,
-         "mpt-1b": 1_311_213_568, "mpt-7b": 6_649_286_656, "sd2-base-256": 865_910_724}
+         "mpt-1b": 1_311_213_568, "mpt-7b": 6_649_286_656}
+# The full-size recipes.
+RECIPE_SIZES = {"resnet-mild": 25_557_032, "resnet-medium": 25_557_032, "resnet-hot": 25_557_032, "sd2": 865_910_724}
 
 
 class PlanTest(harness.JobTest):
@@ -26,9 +28,19 @@ class PlanTest(harness.JobTest):
                 self.assertIn("are left for activations", out)
                 self.assertRegex(out, r"operations: .* FLOP a sample")
                 self.assertRegex(out, r"(?m)^ +512 ")
-                # Nothing is published of BERT and Stable Diffusion that would be counted in the same way.
-                time = r"time: no training" if name in ("bert-base", "sd2-base-256") else r"time: .* a step, .* tokens/s; .* for .* steps"
+                # Nothing is published of BERT that would be counted in the same way.
+                time = r"time: no training" if name == "bert-base" else r"time: .* a step, .* tokens/s; .* for .* steps"
                 self.assertRegex(out, time)
+
+    def test_recipes(self):
+        for recipe in sorted(RECIPES.glob("*.yaml")):
+            name = recipe.stem
+            if name.endswith("-twin"):
+                continue
+            with self.subTest(name):
+                out, _ = self.plan(recipe, "-n", 8, "--gpu", "a100-80")
+                self.assertIn(f"{RECIPE_SIZES[name]} parameters, " if name in RECIPE_SIZES else " parameters, ", out)
+                self.assertIn("are left for activations", out)
 
     def test_a_model_that_does_not_fit_and_what_to_change(self):
         out, _ = self.plan(PUBLISHED / "mpt-7b.yaml", "-n", 8, "--gpu", "a100-40", "fsdp_config.sharding_strategy=NO_SHARD")

@@ -1,8 +1,11 @@
-"""Every job of examples/recipes is valid: names, keys, values, and the model against its algorithms. Small stand-ins take
-the place of the data of those that need their own. SPDX-License-Identifier: Apache-2.0"""
+"""Every job of examples/recipes is valid: names, keys, values, and the model against its algorithms; each twin trains.
+Small stand-ins take the place of the data of those that need their own. SPDX-License-Identifier: Apache-2.0"""
 import json
+import math
 import shutil
 import struct
+import subprocess
+import sys
 import unittest
 import zlib
 
@@ -55,19 +58,60 @@ class RecipesTest(harness.JobTest):
         return [f"variables.data={self.folder}", f"variables.tokenizer={tokenizer}", "global_train_batch_size=8",
                 f"train_dataloader.local={self.folder / 'cache'}"]
 
+    def ade20k(self):
+        """Pictures of 48 pixels; the model's forward pass is then a tenth of a second."""
+        data, = self.shapes()
+        return [data, "eval_dataloader.local=${variables.data}/test", "load_path=null", "global_train_batch_size=16"]
+
+    def made(self, script, *words):
+        data = self.folder / script.stem
+        if not data.exists():
+            subprocess.run([sys.executable, script, data, *map(str, words)], check=True)
+        return [f"variables.data={data}"]
+
+    def shapes(self):
+        return self.made(harness.ROOT / "examples/segmentation/make_shapes.py")
+
+    def pictures(self):
+        return self.made(harness.ROOT / "examples/diffusion/make_pictures.py", 128)
+
+    def twins_data(self, name):
+        makers = {"deeplab-twin": self.shapes, "sd2-twin": self.pictures}
+        return makers[name]() if name in makers else []
+
     def test_each_is_valid(self):
-        stand_ins = {"resnet": self.imagenet, "nanogpt": self.fineweb, "mosaicbert": self.c4}
-        self.assertGreaterEqual(len(RECIPES), 9)
+        stand_ins = {"resnet": self.imagenet, "nanogpt": self.fineweb, "mosaicbert": self.c4, "deeplab": self.ade20k}
+        self.assertEqual({recipe.stem for recipe in RECIPES},
+                         {f"{name}{kind}" for kind in ("", "-twin")
+                          for name in ("resnet-mild", "resnet-medium", "resnet-hot", "mosaicbert", "nanogpt", "deeplab", "sd2")})
         changes = {}
         for recipe in RECIPES:
             family = recipe.stem.partition("-")[0]
             is_twin = recipe.stem.endswith("-twin")
+            if recipe.stem == "sd2":
+                continue  # 866 million parameters: plan_test.py reads it
             if not is_twin and family not in changes:
                 changes[family] = stand_ins[family]()
             with self.subTest(recipe.name):
-                out, _ = self.run_composer("validate", recipe, *([] if is_twin else changes[family]), cwd=harness.ROOT,
-                                           timeout=120)
+                out, _ = self.run_composer("validate", recipe,
+                                           *(self.twins_data(recipe.stem) if is_twin else changes[family]),
+                                           cwd=harness.ROOT, timeout=120)
                 self.assertIn("valid (run " + recipe.stem, out)
+
+    def test_each_twin_trains(self):
+        for recipe in RECIPES:
+            if not recipe.stem.endswith("-twin"):
+                continue
+            with self.subTest(recipe.name):
+                run = self.folder / recipe.stem
+                self.run_composer("-n", 2, recipe, f"run_folder={run}", *self.twins_data(recipe.stem), "max_duration=4ba",
+                                  "global_train_batch_size=32", "eval_interval=0ba", "save_interval=100000ba",
+                                  *(["schedulers.t_decay=2ba"] if recipe.stem == "nanogpt-twin" else []),
+                                  cwd=harness.ROOT, timeout=120)
+                records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+                losses = [record["loss/train/total"] for record in records if "loss/train/total" in record]
+                self.assertEqual(len(losses), 4)
+                self.assertTrue(all(math.isfinite(loss) for loss in losses), losses)
 
     def test_a_mistake_in_one_is_found(self):
         recipe = self.folder / "wrong.yaml"
