@@ -17,7 +17,7 @@ NAME = "data"
 TITLE = "A cached sample of 1 KiB (nanoseconds of CPU time)"
 UNIT, REFERENCE = "ns", "streaming, by index, ns"
 LIMIT_S = 900
-SAMPLES, ORDER_SAMPLES = 100_000, 20_000_000
+SAMPLES, ORDER_SAMPLES, LARGE_ORDER_SAMPLES = 100_000, 20_000_000, 100_000_000
 
 
 def lines_of(command):
@@ -36,6 +36,11 @@ def add_orders(text, facts):
             facts.setdefault(f"ours, {name}, {nodes} canonical nodes, {what}, s of CPU", []).append(float(used))
 
 
+def add_global_order(text, facts):
+    for name, used in re.findall(r"(.*): (\S+) ms", text):
+        facts.setdefault(f"ours, shuffle: global over 10^9, {name}, ms", []).append(float(used))
+
+
 def run(options):
     where = options.programs
     reading, orders = where.bin / "mds_read", where.bin.parent / "tests" / "print_orders"
@@ -43,7 +48,7 @@ def run(options):
     python, grain = peers / "streaming" / "bin" / "python", peers / "grain" / "bin" / "python"
     if not (reading.exists() and orders.exists() and python.exists()):
         raise RuntimeError(f"needs {reading}, {orders} and {python} (tools/peers_setup.sh streaming)")
-    samples, facts = {}, {}
+    samples, facts, large = {}, {}, {}
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(options.repeats):
             text = lines_of([reading, f"{folder}/set", SAMPLES])
@@ -53,6 +58,8 @@ def run(options):
             facts.setdefault("ours, writing, MB a CPU second", []).append(
                 float(re.search(r"(\S+) MB a CPU second", text).group(1)))
             add_orders(lines_of([orders, "time", ORDER_SAMPLES]), facts)
+            add_orders(lines_of([orders, "time", LARGE_ORDER_SAMPLES, "py1e"]), large)
+            add_global_order(lines_of([where.bin / "global_order"]), facts)
             measured = json.loads(lines_of([python, programs.SCRIPTS / "streaming_data.py", f"{folder}/set", SAMPLES,
                                             ORDER_SAMPLES]).splitlines()[-1])
             if grain.exists():
@@ -60,6 +67,7 @@ def run(options):
             for name, value in measured.items():
                 (samples if name.endswith(", ns") else facts).setdefault(name, []).append(value)
         facts |= data_wait.facts(options, python, folder)
-    medians = {f"{name} ({ORDER_SAMPLES:,} samples)" if "canonical" in name else name:
-               round(statistics.median(values), 4) for name, values in facts.items()}
-    return samples, medians
+    named = {f"{name} ({ORDER_SAMPLES:,} samples)" if "canonical" in name else name: values
+             for name, values in facts.items()}
+    named |= {f"{name} ({LARGE_ORDER_SAMPLES:,} samples)": values for name, values in large.items()}
+    return samples, {name: round(statistics.median(values), 4) for name, values in named.items()}

@@ -34,6 +34,7 @@ constexpr ClassRow kClasses[] = {
     {"train_dataloader.pin_memory", ChangeClass::kHarmless},
     {"train_dataloader.predownload", ChangeClass::kHarmless},
     {"train_dataloader.cache_limit", ChangeClass::kHarmless},
+    {"train_dataloader.range_bytes", ChangeClass::kHarmless},
     {"train_dataloader.download_retry", ChangeClass::kHarmless},
     {"train_dataloader.download_timeout", ChangeClass::kHarmless},
     {"train_dataloader.validate_hash", ChangeClass::kHarmless},

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/job_streaming.h"
 
+#include <algorithm>
+
 #include "trainer/data/streaming_source.h"
 
 namespace composer {
@@ -70,6 +72,12 @@ SourceFactory ReadStreaming(ConfigMap config) {
   options.order = ReadOrderConfig(config);
   options.validate_hash = config.String("validate_hash", "");
   if (config.Has("cache_limit")) options.cache_limit = config.RequiredInt("cache_limit", {.min = 1});
+  if (config.Has("range_bytes")) options.range_bytes = config.RequiredInt("range_bytes", {.min = 4096});
+  const bool fetches = std::any_of(options.streams.begin(), options.streams.end(),
+                                   [](const StreamingOptions::Stream& stream) { return !stream.remote.empty(); });
+  if (options.range_bytes && !fetches) config.Reject("range_bytes", "is of shards that are fetched: give `remote`");
+  if (options.range_bytes && !options.validate_hash.empty())
+    config.Reject("validate_hash", "an index has the hashes of whole shards; leave out range_bytes to check them");
   options.download_retry =
       static_cast<int>(config.Int("download_retry", options.download_retry, {.min = 0, .max = 1000}));
   options.download_timeout = absl::Seconds(config.Double("download_timeout", 600, {.min = 0.001}));

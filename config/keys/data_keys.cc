@@ -185,6 +185,7 @@ sampling_granularity | int 1.. | 1 | Samples of a shard that are drawn together.
 epoch_size | int 1.. | (all) | Samples of an epoch.
 validate_hash | text | "" | A hash of the index that shards are checked with.
 cache_limit | int 1.. | - | Bytes of fetched shards on this node.
+range_bytes | int 4096.. | - | Fetch parts of shards, of about so many bytes; else whole ones.
 download_retry | int 0..1000 | 4 | Further tries to fetch a shard, after growing pauses.
 download_timeout | number 0.001.. | 600 | Seconds that one fetch of a shard may take.
 

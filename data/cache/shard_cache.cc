@@ -131,6 +131,12 @@ absl::StatusOr<std::shared_ptr<const CachedFile>> ShardCache::Get(const CachedIt
       absl::StrCat("the cache ", folder_, " evicts ", item.name, " before it can be used; raise cache_limit"));
 }
 
+void ShardCache::Forget(const std::string& name) {
+  if (!IsName(name)) return;
+  const auto lock = FileLock::Try(PathOf(name, kLock), FileLock::Mode::kExclusive);
+  if (lock.ok()) RemoveFile(PathOf(name, kShard)).IgnoreError();  // if it cannot be deleted, it is found wrong again
+}
+
 // Maps the file, whose lock the caller holds. kNotFound, kDataLoss: it must be fetched.
 absl::StatusOr<std::shared_ptr<const MappedFile>> ShardCache::MapGood(const CachedItem& item) {
   const std::string path = PathOf(item.name, kShard);

@@ -74,6 +74,8 @@ class ShardCache {
   // the limit is too low for the files in use, or the disk full; kDeadlineExceeded when another process or the store
   // takes too long.
   absl::StatusOr<std::shared_ptr<const CachedFile>> Get(const CachedItem& item);
+  // Evicts a file that turned out to be wrong although its check has passed; one that somebody uses stays.
+  void Forget(const std::string& name);
 
  private:
   ShardCache(ShardCacheOptions options, std::string folder, Clock& clock)

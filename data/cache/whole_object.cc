@@ -15,11 +15,11 @@ constexpr int64_t kRequestBytes = int64_t{8} << 20;
 
 }  // namespace
 
-absl::StatusOr<std::string> ReadWholeObject(ObjectStore& store, const std::string& key, int64_t size) {
+absl::StatusOr<std::string> ReadObjectRange(ObjectStore& store, const std::string& key, int64_t offset, int64_t size) {
   std::string bytes(static_cast<size_t>(size), '\0');
   for (int64_t at = 0; at < size; at += kRequestBytes) {
     const auto length = static_cast<size_t>(std::min(kRequestBytes, size - at));
-    RETURN_IF_ERROR(store.Read(key, at, absl::MakeSpan(bytes).subspan(static_cast<size_t>(at), length)));
+    RETURN_IF_ERROR(store.Read(key, offset + at, absl::MakeSpan(bytes).subspan(static_cast<size_t>(at), length)));
   }
   return bytes;
 }
@@ -33,7 +33,7 @@ CachedItem WholeObject(std::shared_ptr<ObjectStore> store, const std::string& ke
   item.name = absl::StrCat(first, ChecksumText(Xxh3(absl::StrCat(first, identity))));
   item.bytes = bytes;
   item.check = std::move(check);
-  item.fetch = [store = std::move(store), key, bytes] { return ReadWholeObject(*store, key, bytes); };
+  item.fetch = [store = std::move(store), key, bytes] { return ReadObjectRange(*store, key, 0, bytes); };
   return item;
 }
 
@@ -42,10 +42,8 @@ CachedItem EndOfObject(std::shared_ptr<ObjectStore> store, const std::string& ke
   CachedItem item = WholeObject(store, key, bytes, std::move(check));
   absl::StrAppend(&item.name, "-", last_bytes);
   item.bytes = last_bytes;
-  item.fetch = [store = std::move(store), key, bytes, last_bytes]() -> absl::StatusOr<std::string> {
-    std::string end(static_cast<size_t>(last_bytes), '\0');
-    RETURN_IF_ERROR(store->Read(key, bytes - last_bytes, absl::MakeSpan(end)));
-    return end;
+  item.fetch = [store = std::move(store), key, bytes, last_bytes] {
+    return ReadObjectRange(*store, key, bytes - last_bytes, last_bytes);
   };
   return item;
 }

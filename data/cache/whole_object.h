@@ -15,8 +15,8 @@
 
 namespace composer {
 
-// Reads `size` bytes of an object, in requests of 8 MiB.
-absl::StatusOr<std::string> ReadWholeObject(ObjectStore& store, const std::string& key, int64_t size);
+// Reads `size` bytes of an object from `offset` on, in requests of 8 MiB.
+absl::StatusOr<std::string> ReadObjectRange(ObjectStore& store, const std::string& key, int64_t offset, int64_t size);
 
 // Returns what keeps an object of `bytes` bytes in a cache. Its name there depends on location and size.
 CachedItem WholeObject(std::shared_ptr<ObjectStore> store, const std::string& key, int64_t bytes,

@@ -22,8 +22,9 @@ std::string HashFor(const ShardFile& file, const std::string& wanted) {
   return fast == file.hashes.end() ? file.hashes[0].first : fast->first;
 }
 
-// Unique for the content: another data set, or the same one written anew, gets other files.
-std::string CacheName(absl::string_view location, const MdsShardInfo& info) {
+}  // namespace
+
+std::string ShardCacheName(absl::string_view location, const MdsShardInfo& info) {
   std::string identity = absl::StrCat(location, "\n", PlainBytes(info), "\n", info.samples);
   for (const ShardPart& part : PartsOf(info)) {
     for (const ShardFile* const file : {&part.raw, &part.stored()}) {
@@ -34,11 +35,9 @@ std::string CacheName(absl::string_view location, const MdsShardInfo& info) {
   return absl::StrCat(first, ChecksumText(Xxh3(absl::StrCat(first, identity))));
 }
 
-}  // namespace
-
 ShardSource CachedShards(std::shared_ptr<ShardCache> cache, std::shared_ptr<ObjectStore> store, std::string folder,
                          std::string hash) {
-  return [=](const MdsShardInfo& shard) -> absl::StatusOr<OwnedBytes> {
+  return [=](const MdsShardInfo& shard, ShardSlice) -> absl::StatusOr<OwnedBytes> {
     const auto info = std::make_shared<const MdsShardInfo>(shard);  // a fetch may outlive the reader
     const auto check = [info, hash](const ShardFile& file, absl::string_view bytes) {
       // A compressed shard's hash may be known only of the compressed file.
@@ -47,7 +46,7 @@ ShardSource CachedShards(std::shared_ptr<ShardCache> cache, std::shared_ptr<Obje
     };
     CachedItem item;
     item.place = store->Location(MdsKey(folder, info->stored().name));
-    item.name = CacheName(item.place, *info);
+    item.name = ShardCacheName(item.place, *info);
     item.bytes = PlainBytes(*info);
     item.check = [&](absl::string_view content) {
       for (const ShardPart& part : PartsOf(*info)) {

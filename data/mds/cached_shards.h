@@ -11,12 +11,16 @@
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "data/cache/shard_cache.h"
 #include "data/mds/reader.h"
 #include "storage/object_store.h"
 
 namespace composer {
+
+// The name of a shard in a cache, unique for the content: another data set, or the same one written anew, gets another.
+std::string ShardCacheName(absl::string_view location, const MdsShardInfo& info);
 
 // The source for a reader of the index that FetchMdsIndex(*store, folder) gives. Size and hash of each shard are
 // checked: `hash`, or if it is "" whichever the index has (xxhash first, which is the fastest). What the cache keeps is

@@ -11,7 +11,7 @@ namespace {
 absl::StatusOr<std::string> ReadWhole(ObjectStore& store, const std::string& key, int64_t size) {
   ASSIGN_OR_RETURN(const int64_t found, store.Size(key));
   if (found != size) return absl::DataLossError(absl::StrCat("it has ", found, " bytes, and the index says ", size));
-  return ReadWholeObject(store, key, size);
+  return ReadObjectRange(store, key, 0, size);
 }
 
 }  // namespace

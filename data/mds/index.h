@@ -66,6 +66,12 @@ struct ShardPart {
 std::vector<ShardPart> PartsOf(const MdsShardInfo& info);
 int64_t PlainBytes(const MdsShardInfo& info);
 
+// Samples [first, first + count) of a shard.
+struct ShardSlice {
+  int64_t first = 0;
+  int64_t count = 0;
+};
+
 struct MdsIndex {
   std::vector<MdsShardInfo> shards;
 };

@@ -38,6 +38,13 @@ absl::StatusOr<OwnedBytes> OpenPart(const std::string& folder, const ShardPart& 
   return OwnedBytes{owner, *owner};
 }
 
+// Returns how many samples the slices of a shard have, but for its last.
+int64_t SamplesOfSlice(const MdsShardInfo& info, std::optional<int64_t> slice_bytes) {
+  if (!slice_bytes) return info.samples;
+  const int64_t slices = std::max<int64_t>(1, info.raw.bytes / *slice_bytes);
+  return (info.samples + slices - 1) / slices;
+}
+
 bool SameColumns(const std::vector<MdsColumn>& a, const std::vector<MdsColumn>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const MdsColumn& x, const MdsColumn& y) {
     return x.name == y.name && x.encoding.name == y.encoding.name;
@@ -66,7 +73,7 @@ absl::Status CheckShardFile(const ShardFile& file, absl::string_view bytes, absl
 }
 
 ShardSource LocalShards(std::string folder, std::string hash) {
-  return [folder, hash](const MdsShardInfo& info) -> absl::StatusOr<OwnedBytes> {
+  return [folder, hash](const MdsShardInfo& info, ShardSlice) -> absl::StatusOr<OwnedBytes> {
     std::vector<OwnedBytes> parts;
     for (const ShardPart& part : PartsOf(info)) {
       ASSIGN_OR_RETURN(parts.emplace_back(), OpenPart(folder, part, info.compression, hash));
@@ -85,7 +92,8 @@ absl::StatusOr<MdsIndex> ReadMdsIndex(const std::string& folder) {
   return index;
 }
 
-absl::StatusOr<std::unique_ptr<MdsReader>> MdsReader::Create(MdsIndex index, ShardSource source, size_t max_open) {
+absl::StatusOr<std::unique_ptr<MdsReader>> MdsReader::Create(MdsIndex index, ShardSource source, size_t max_open,
+                                                             std::optional<int64_t> slice_bytes) {
   if (index.shards.empty()) return absl::InvalidArgumentError("the data set has no shards");
   for (const MdsShardInfo& info : index.shards) {
     if (!SameColumns(info.columns, index.shards[0].columns)) {
@@ -93,18 +101,25 @@ absl::StatusOr<std::unique_ptr<MdsReader>> MdsReader::Create(MdsIndex index, Sha
           absl::StrCat("shard ", info.raw.name, " has other columns than ", index.shards[0].raw.name));
     }
   }
-  return std::unique_ptr<MdsReader>(new MdsReader(std::move(index), std::move(source), std::max<size_t>(1, max_open)));
+  return std::unique_ptr<MdsReader>(
+      new MdsReader(std::move(index), std::move(source), std::max<size_t>(1, max_open), slice_bytes));
 }
 
-MdsReader::MdsReader(MdsIndex index, ShardSource source, size_t max_open)
+MdsReader::MdsReader(MdsIndex index, ShardSource source, size_t max_open, std::optional<int64_t> slice_bytes)
     : index_(std::move(index)), source_(std::move(source)), max_open_(max_open), first_sample_{0} {
-  for (const MdsShardInfo& info : index_.shards) {
-    const int64_t end = first_sample_.back() + info.samples;
-    for (auto run = static_cast<int64_t>(shard_of_run_.size()); (run << kRunBits) < end; ++run)
-      shard_of_run_.push_back(static_cast<uint32_t>(first_sample_.size() - 1));
-    first_sample_.push_back(end);
+  for (size_t shard = 0; shard < index_.shards.size(); ++shard) {
+    const MdsShardInfo& info = index_.shards[shard];
+    const int64_t samples = SamplesOfSlice(info, slice_bytes);
+    shard_begins_.push_back(first_sample_.back());
+    for (int64_t first = 0; first < info.samples; first += samples) {
+      const int64_t end = shard_begins_.back() + std::min(first + samples, info.samples);
+      for (auto run = static_cast<int64_t>(slice_of_run_.size()); (run << kRunBits) < end; ++run)
+        slice_of_run_.push_back(static_cast<uint32_t>(shard_of_slice_.size()));
+      shard_of_slice_.push_back(static_cast<uint32_t>(shard));
+      first_sample_.push_back(end);
+    }
   }
-  open_.resize(index_.shards.size());
+  open_.resize(shard_of_slice_.size());
 }
 
 std::vector<int64_t> MdsReader::ShardSizes() const {
@@ -113,47 +128,55 @@ std::vector<int64_t> MdsReader::ShardSizes() const {
   return sizes;
 }
 
-size_t MdsReader::ShardOf(int64_t id) const {
-  size_t shard = shard_of_run_[static_cast<size_t>(id >> kRunBits)];
-  while (id >= first_sample_[shard + 1]) ++shard;
-  return shard;
+size_t MdsReader::SliceOf(int64_t id) const {
+  size_t slice = slice_of_run_[static_cast<size_t>(id >> kRunBits)];
+  while (id >= first_sample_[slice + 1]) ++slice;
+  return slice;
 }
+
+absl::StatusOr<OwnedBytes> MdsReader::Get(size_t slice) const {
+  const int64_t first = first_sample_[slice];
+  return source_(ShardOf(slice), {NumberInShard(first, slice), first_sample_[slice + 1] - first});
+}
+
+absl::Status MdsReader::Fetch(size_t slice) const { return Get(slice).status(); }
 
 absl::Status MdsReader::Read(int64_t id, MdsSample& sample) {
   if (id < 0 || id >= size())
     return absl::OutOfRangeError(absl::StrCat("sample ", id, " is not one of the ", size(), " samples"));
-  const size_t number = ShardOf(id);
-  if (sample.reader != this || sample.shard_number != number) {
-    ASSIGN_OR_RETURN(sample.shard, OpenShard(number));
-    sample.shard_number = number;
+  const size_t slice = SliceOf(id);
+  if (sample.reader != this || sample.slice != slice) {
+    ASSIGN_OR_RETURN(sample.shard, OpenSlice(slice));
+    sample.slice = slice;
     sample.reader = this;
     sample.columns.resize(columns().size());
   }
-  const absl::Status read = sample.shard->Read(id - first_sample_[number], absl::MakeSpan(sample.columns));
+  const absl::Status read = sample.shard->Read(id - first_sample_[slice], absl::MakeSpan(sample.columns));
   if (read.ok()) return read;
-  return Annotate(read, absl::StrCat(index_.shards[number].raw.name, ", sample ", id - first_sample_[number]));
+  return Annotate(read, absl::StrCat(ShardOf(slice).raw.name, ", sample ", NumberInShard(id, slice)));
 }
 
-// Threads that need the same shard at once may both open it; one of the two stays.
-absl::StatusOr<std::shared_ptr<const MdsShard>> MdsReader::OpenShard(size_t number) {
+// Threads that need the same slice at once may both open it; one of the two stays.
+absl::StatusOr<std::shared_ptr<const MdsShard>> MdsReader::OpenSlice(size_t slice) {
   {
     absl::MutexLock lock(&mutex_);
-    if (open_[number] != nullptr) return open_[number];
+    if (open_[slice] != nullptr) return open_[slice];
   }
-  const MdsShardInfo& info = index_.shards[number];
-  ASSIGN_OR_RETURN(OwnedBytes bytes, source_(info));
-  auto shard = MdsShard::Open(std::move(bytes), info);
+  const MdsShardInfo& info = ShardOf(slice);
+  const int64_t samples = first_sample_[slice + 1] - first_sample_[slice];
+  ASSIGN_OR_RETURN(OwnedBytes bytes, Get(slice));
+  auto shard = MdsShard::OpenSlice(std::move(bytes), info, samples);  // the source has checked the size
   if (!shard.ok()) return Annotate(shard.status(), info.raw.name);
   absl::MutexLock lock(&mutex_);
-  if (open_[number] == nullptr) {
-    open_[number] = *shard;
-    opened_.push_back(number);
+  if (open_[slice] == nullptr) {
+    open_[slice] = *shard;
+    opened_.push_back(slice);
     if (opened_.size() > max_open_) {
       open_[opened_.front()] = nullptr;
       opened_.pop_front();
     }
   }
-  return open_[number];
+  return open_[slice];
 }
 
 }  // namespace composer

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "data/mds/little_endian.h"
 
 namespace composer {
@@ -18,25 +19,34 @@ size_t OffsetAt(absl::string_view bytes, int64_t sample) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const MdsShard>> MdsShard::Open(OwnedBytes owned, const MdsShardInfo& info) {
-  const absl::string_view bytes = owned.bytes;
-  if (!info.rows && static_cast<int64_t>(bytes.size()) != info.raw.bytes)
-    return DamagedShard(absl::StrCat("has ", bytes.size(), " bytes, and the index says ", info.raw.bytes));
-  if (bytes.size() < 8 || NumberAt(bytes, 0) != info.samples ||
-      static_cast<size_t>(info.samples) > (bytes.size() - 8) / 4)
+absl::Status CheckMdsHead(absl::string_view head, int64_t samples, int64_t bytes) {
+  if (head.size() < 8 || NumberAt(head, 0) != samples || static_cast<size_t>(samples) > (head.size() - 8) / 4)
     return DamagedShard("does not have as many samples as the index says");
-  size_t before = 4 * (static_cast<size_t>(info.samples) + 2);
-  for (int64_t sample = 0; sample <= info.samples; ++sample) {
-    const size_t offset = OffsetAt(bytes, sample);
-    if (offset < before || offset > bytes.size()) return DamagedShard("has samples that overlap or lie behind its end");
+  auto before = 4 * (static_cast<size_t>(samples) + 2);
+  for (int64_t sample = 0; sample <= samples; ++sample) {
+    const size_t offset = OffsetAt(head, sample);
+    if (offset < before || offset > static_cast<size_t>(bytes))
+      return DamagedShard("has samples that overlap or lie behind its end");
     before = offset;
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<const MdsShard>> MdsShard::Open(OwnedBytes owned, const MdsShardInfo& info) {
+  if (!info.rows && static_cast<int64_t>(owned.bytes.size()) != info.raw.bytes)
+    return DamagedShard(absl::StrCat("has ", owned.bytes.size(), " bytes, and the index says ", info.raw.bytes));
+  return OpenSlice(std::move(owned), info, info.samples);
+}
+
+absl::StatusOr<std::shared_ptr<const MdsShard>> MdsShard::OpenSlice(OwnedBytes owned, const MdsShardInfo& info,
+                                                                    int64_t samples) {
+  RETURN_IF_ERROR(CheckMdsHead(owned.bytes, samples, static_cast<int64_t>(owned.bytes.size())));
   std::shared_ptr<MdsShard> shard(new MdsShard());
   for (const MdsColumn& column : info.columns) {
     shard->sizes_.push_back(column.encoding.size.value_or(-1));
     if (!column.encoding.size) shard->head_ += 4;
   }
-  shard->samples_ = info.samples;
+  shard->samples_ = samples;
   shard->bytes_ = std::move(owned);
   return shard;
 }

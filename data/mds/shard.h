@@ -25,10 +25,16 @@ struct OwnedBytes {
   absl::string_view bytes;
 };
 
+// Checks a shard's number of samples and its offsets, which `head` begins with; the shard has so many bytes. kDataLoss.
+absl::Status CheckMdsHead(absl::string_view head, int64_t samples, int64_t bytes);
+
 class MdsShard {
  public:
   // kDataLoss says what is wrong with the shard.
   static absl::StatusOr<std::shared_ptr<const MdsShard>> Open(OwnedBytes bytes, const MdsShardInfo& info);
+  // The same for so many samples of the shard, which are a shard of their own, of whatever size.
+  static absl::StatusOr<std::shared_ptr<const MdsShard>> OpenSlice(OwnedBytes bytes, const MdsShardInfo& info,
+                                                                   int64_t samples);
 
   int64_t size() const { return samples_; }
   // Points columns[i] at the value of column i, for as long as the shard lives. 0 <= sample < size(); as many columns

@@ -1,5 +1,5 @@
 """Random schedules of kill -9: launchers and ranks are killed at random moments, also while they fetch, decompress and
-evict shards, cached shards are damaged between starts, and each start has another number of ranks. What each rank
+evict shards or fetch parts of them by range, what is cached is damaged between starts, and each start has another number of ranks. What each rank
 recorded must be its share of an undisturbed run's batches, an epoch must have each sample once, and every second run,
 with determinism: elastic, must have the undisturbed run's losses bit for bit. `data write` is killed as well.
 Run with --schedules N [--seed N]; each schedule is one run with up to MOST_KILLS moments of killing.
@@ -18,6 +18,7 @@ import harness
 COUNTS = {"web": 800, "code": 401}
 BATCH, BATCHES, MOST_KILLS = 12, 101, 2
 CACHE_LIMIT = 3000000  # of 10 MB of shards
+RANGE_BYTES = 20000
 GPT = {"name": "gpt", "vocab_size": 257, "max_seq_len": 32, "d_model": 8, "n_layers": 1, "n_heads": 1}
 PARTS = "*/composer-shards/*.part"  # what a shard is while it is stored
 OPTIONS = {"schedules": 3, "seed": 1}
@@ -47,17 +48,19 @@ class DataKillsTest(harness.JobTest):
                      for _ in range(count)]
             (self.data / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
 
-    def write_arguments(self, name, place):
+    def write_arguments(self, name, place, compression=("--compression", "zstd")):
         return ("data", "write", self.data / f"{name}.jsonl", place, "--columns", "tokens:ndarray:uint16,page:str",
-                "--hashes", "xxh64", "--compression", "zstd", "--size-limit", 100000)
+                "--hashes", "xxh64", *compression, "--size-limit", 100000)
 
     def write_shards(self):
         for name in COUNTS:
             self.run_composer(*self.write_arguments(name, self.data / "remote" / name))
+            self.run_composer(*self.write_arguments(name, self.data / "plain" / name, compression=()))
 
-    def job(self, name, cache, **changes):
-        streams = [{"local": f"{cache}/{stream}", "remote": f"{self.data}/remote/{stream}"} for stream in COUNTS]
-        loader = {"name": "streaming", "num_canonical_nodes": 2, "cache_limit": CACHE_LIMIT, "streams": streams,
+    def job(self, name, cache, by_range=False, **changes):
+        remote = self.data / ("plain" if by_range else "remote")
+        streams = [{"local": f"{cache}/{stream}", "remote": f"{remote}/{stream}"} for stream in COUNTS]
+        loader = ({"range_bytes": RANGE_BYTES} if by_range else {}) | {"name": "streaming", "num_canonical_nodes": 2, "cache_limit": CACHE_LIMIT, "streams": streams,
                   "predownload": 40, "num_workers": 1, "transforms": [{"keep": {"keys": ["tokens"]}}, {"rename": {"from": "tokens", "to": "inputs"}}, "shift"]}
         return self.write_job(name, **{**dict(
             model=GPT, train_dataloader=loader, global_train_batch_size=BATCH, schedulers=None, max_duration="1ep",
@@ -110,10 +113,11 @@ class DataKillsTest(harness.JobTest):
 
     def schedule(self, name, draw, reference):
         cache = self.data / f"cache-{name}"
-        seen, begin, kills, elastic = {}, 0, draw.randint(1, MOST_KILLS), draw.random() < 0.5
+        seen, begin, kills, elastic, by_range = {}, 0, draw.randint(1, MOST_KILLS), draw.random() < 0.5, draw.random() < 0.5
+        self.by_range += by_range
         for start in range(kills + 1):
             ranks = draw.choice((1, 2, 4)) if elastic else draw.randint(1, 4)
-            job = self.job(name, cache, **({} if elastic else {"determinism": None, "virtual_shards": None}))
+            job = self.job(name, cache, by_range, **({} if elastic else {"determinism": None, "virtual_shards": None}))
             process = self.start("-n", ranks, "--max-restarts", 20, job)
             how = draw.choice(("all", "launcher", "rank"))
             if start < kills:
@@ -156,6 +160,7 @@ class DataKillsTest(harness.JobTest):
     def test_every_epoch_is_exactly_each_sample_once(self):
         self.write_shards()
         self.killed, self.stores_hit, self.damaged = {"rank": 0, "launcher": 0, "all": 0}, 0, 0
+        self.by_range = 0
         self.run_composer("-n", 1, self.job("whole", self.data / "cache-whole"), timeout=240)
         self.start_seconds = self.summary("whole")["generations"][0]["first_step_seconds"]
         reference = self.take_records("whole", 1)
@@ -166,7 +171,7 @@ class DataKillsTest(harness.JobTest):
             with self.subTest(seed=seed):
                 self.schedule(f"run-{number}", random.Random(seed), reference)
             print(f"schedule {number + 1} (seed {seed}): kills {self.killed}, {self.stores_hit} shards half stored, "
-                  f"{self.damaged} cached shards damaged", file=sys.stderr, flush=True)
+                  f"{self.damaged} cached shards damaged, {self.by_range} by range", file=sys.stderr, flush=True)
 
     def test_a_killed_write_goes_on_to_the_same_bytes(self):
         calm = self.data / "calm"

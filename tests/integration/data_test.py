@@ -92,6 +92,36 @@ class DataTest(harness.JobTest):
             self.run_composer("-n", ranks, self.gpt("moved", loader, **settings), f"max_duration={until}ba")
         self.assertEqual(self.losses("moved"), self.losses("whole"), "bit for bit")
 
+    def test_parts_of_shards_are_fetched_by_range(self):
+        draw = random.Random(10)
+        lines = [json.dumps({"tokens": [draw.randrange(256) for _ in range(33)], "page": draw.randbytes(500).hex()})
+                 for _ in range(101)]
+        (self.data / "web.jsonl").write_text("\n".join(lines) + "\n")
+        for name, compression in (("plain", ()), ("packed", ("--compression", "gz"))):
+            self.run_composer("data", "write", self.data / "web.jsonl", self.data / name, "--columns",
+                              "tokens:ndarray:uint16,page:str", "--hashes", "sha1", "--size-limit", 30000, *compression)
+
+        def loader(cache, place="plain", **changes):
+            return {"name": "streaming", "local": f"{self.data}/{cache}", "remote": f"{self.data}/{place}",
+                    "num_canonical_nodes": 2, "range_bytes": 4096, "predownload": 12, "num_workers": 1,
+                    "transforms": [{"keep": {"keys": ["tokens"]}}, {"rename": {"from": "tokens", "to": "inputs"}},
+                                   "shift"]} | changes
+
+        settings = dict(determinism="elastic", virtual_shards=4, max_duration="2ep")
+        self.run_composer("-n", 1, self.gpt("whole", loader("cache-whole", range_bytes=None), **settings))
+        for ranks, until in ((2, 7), (1, 12), (4, 20), (2, 34)):
+            job = self.gpt("parts", loader("cache", cache_limit=60000), **settings)
+            self.run_composer("-n", ranks, job, f"max_duration={until}ba")
+        self.assertEqual(self.losses("parts"), self.losses("whole"), "bit for bit")
+        kept = sum(path.stat().st_size for path in (self.data / "cache/composer-shards").iterdir())
+        self.assertLessEqual(kept, 60000)
+        mistakes = [(loader("c", place="packed"), "shard.00000.mds is compressed with gz; only MDS shards that are not"),
+                    (loader("c", validate_hash="sha1"), "an index has the hashes of whole shards"),
+                    (loader("c", remote=""), "range_bytes")]
+        for number, (wrong, expected) in enumerate(mistakes):
+            with self.subTest(expected):
+                self.assertIn(expected, self.run_composer("-n", 1, self.gpt(f"wrong-{number}", wrong), code=64)[1])
+
     def test_csv_and_tokens_train(self):
         draw = random.Random(5)
         rows = [f"{draw.gauss(c, 1)},{draw.gauss(-c, 1)},{c}" for c in range(3) for _ in range(20)]
@@ -218,6 +248,25 @@ class DataTest(harness.JobTest):
         for number, (wrong, expected) in enumerate(mistakes):
             with self.subTest(expected):
                 self.assertIn(expected, self.run_composer("-n", 1, self.gpt(f"wrong-{number}", wrong), code=64)[1])
+
+    def test_a_packed_mixture_goes_on_in_its_order(self):
+        for name, count in (("a", 30), ("b", 50)):
+            (self.data / f"{name}.jsonl").write_text(
+                "".join(json.dumps({"text": f"{name} {i} " + "and more of it " * (i % 5)}) + "\n" for i in range(count)))
+        loader = {"name": "mix", "transforms": [{"tokenize": {}}],
+                  "mix": [{"weight": weight, "source": {"name": "jsonl", "path": f"{self.data}/{name}.jsonl"}}
+                          for name, weight in (("a", 3), ("b", 1))]}
+        settings = dict(determinism="elastic", virtual_shards=4, max_duration="40ba")
+        for pack in ({"max_seq_len": 32}, {"max_seq_len": 32, "method": "first_fit"}):
+            name = f"-{pack.get('method', 'concat')}"
+            packed = dict(loader, pack=pack)
+            self.run_composer("-n", 1, self.gpt("whole" + name, packed, **settings))
+            for ranks, until in ((2, 7), (4, 15), (1, 27), (2, 40)):
+                self.run_composer("-n", ranks, self.gpt("moved" + name, packed, **settings), f"max_duration={until}ba")
+            self.assertEqual(self.losses("moved" + name), self.losses("whole" + name), "bit for bit")
+        changed = dict(packed, changes=[{"at": 4, "weights": [1, 5]}])
+        job = self.gpt("moved" + name, changed, resume_changes=["train_dataloader.changes"], **settings)
+        self.assertIn("documents of the run, not rows", self.run_composer("-n", 1, job, "max_duration=50ba", code=64)[1])
 
     def test_mistakes_are_named_before_anything_is_trained(self):
         loader = self.documents()

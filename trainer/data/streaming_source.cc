@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "data/mds/cached_shards.h"
+#include "data/mds/cached_slices.h"
 #include "data/mds/fetch.h"
 #include "data/mds/reader.h"
 #include "trainer/core/torch_status.h"
@@ -83,7 +84,7 @@ void AddColumn(const MdsColumn& column, absl::string_view value, Sample& sample)
 // An open stream.
 struct StreamReader {
   std::unique_ptr<MdsReader> reader;
-  std::unique_ptr<ShardsAhead> ahead;  // null: all shards are here
+  std::unique_ptr<ShardsAhead> ahead;  // uses the reader; null: all shards are here
 };
 
 class StreamingSource final : public SampleSource {
@@ -109,7 +110,7 @@ class StreamingSource final : public SampleSource {
   void WillLoad(absl::Span<const int64_t> indices) const override {
     for (const int64_t index : indices) {
       const auto [stream, id] = PlaceOf(index);
-      if (stream.ahead != nullptr) stream.ahead->Want(stream.reader->ShardOf(id));
+      if (stream.ahead != nullptr) stream.ahead->Want(stream.reader->SliceOf(id));
     }
   }
 
@@ -135,14 +136,25 @@ class StreamingSource final : public SampleSource {
   std::vector<int64_t> ends_;  // of each stream's ids
 };
 
-// Open shards are not evicted: all readers of a bounded cache together must leave room in it.
+// Open shards, or slices, are not evicted: all readers of a bounded cache together must leave room in it.
 size_t MostOpen(const MdsIndex& index, const StreamingOptions& options) {
   constexpr int64_t kUsual = 256;
   if (!options.cache_limit) return kUsual;
   int64_t largest = 1;
   for (const MdsShardInfo& shard : index.shards) largest = std::max(largest, shard.raw.bytes);
+  // A slice has up to twice as many bytes as are asked for where samples differ little.
+  if (options.range_bytes) largest = std::min(largest, 2 * *options.range_bytes);
   const auto readers = static_cast<int64_t>(options.streams.size()) * std::max(1, options.readers_of_cache);
   return static_cast<size_t>(std::clamp<int64_t>(*options.cache_limit / largest / readers / 2, 1, kUsual));
+}
+
+absl::StatusOr<ShardSource> FetchingSource(const StreamingOptions& options, const MdsIndex& index,
+                                           const std::shared_ptr<ShardCache>& cache,
+                                           const std::shared_ptr<ObjectStore>& store, const std::string& folder) {
+  if (!options.range_bytes) return CachedShards(cache, store, folder, options.validate_hash);
+  const absl::Status fit = CheckSlices(index);
+  if (!fit.ok()) return Annotate(fit, absl::StrCat("range_bytes: ", *options.range_bytes));
+  return CachedSlices(cache, store, folder);
 }
 
 absl::StatusOr<StreamReader> OpenStream(const StreamingOptions::Stream& stream, const StreamingOptions& options,
@@ -161,10 +173,11 @@ absl::StatusOr<StreamReader> OpenStream(const StreamingOptions::Stream& stream, 
   cache_options.fetch_timeout = options.download_timeout;
   ASSIGN_OR_RETURN(std::shared_ptr<ShardCache> cache, ShardCache::Open(std::move(cache_options)));
   const size_t most_open = MostOpen(index, options);
-  const ShardSource shards = CachedShards(cache, store, stream.split, options.validate_hash);
+  ASSIGN_OR_RETURN(ShardSource source, FetchingSource(options, index, cache, store, stream.split));
+  ASSIGN_OR_RETURN(opened.reader,
+                   MdsReader::Create(std::move(index), std::move(source), most_open, options.range_bytes));
   opened.ahead = std::make_unique<ShardsAhead>(
-      [shards, infos = index.shards](size_t shard) { shards(infos[shard]).status().IgnoreError(); }, most_open);
-  ASSIGN_OR_RETURN(opened.reader, MdsReader::Create(std::move(index), shards, most_open));
+      [reader = opened.reader.get()](size_t slice) { reader->Fetch(slice).IgnoreError(); }, most_open);
   return opened;
 }
 

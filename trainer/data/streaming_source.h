@@ -31,6 +31,7 @@ struct StreamingOptions {
   OrderConfig order;
   std::string validate_hash;           // a hash of the index that each shard must have; "": whichever a remote one has
   std::optional<int64_t> cache_limit;  // bytes of fetched shards on this node; none: unbounded
+  std::optional<int64_t> range_bytes;  // shards are fetched in slices of about this size (cached_slices.h); none: whole
   int readers_of_cache = 1;            // processes of this node that share it
   int download_retry = 4;              // further tries to fetch a shard, after growing pauses
   absl::Duration download_timeout = absl::Minutes(10);  // for one fetch of a shard

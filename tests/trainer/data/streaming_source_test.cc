@@ -119,6 +119,27 @@ TEST_F(Streaming, ShardsAreFetchedIntoTheCacheOfTheNode) {
   EXPECT_FALSE(std::filesystem::is_empty(cache + "/a/composer-shards"));
 }
 
+TEST_F(Streaming, PartsOfShardsAreFetchedWhenTheyAreNeeded) {
+  StreamingOptions options{.streams = {{.local = folder_.Path("cache"), .remote = folder_.path(), .split = "a"}}};
+  options.range_bytes = 60;
+  const auto source = *OpenStreaming(options, nullptr),
+             whole = *OpenStreaming({.streams = {{.local = folder_.Path("a")}}}, nullptr);
+  const auto stored = [&] {
+    const std::filesystem::directory_iterator files(folder_.Path("cache/a/composer-shards"));
+    return std::count_if(begin(files), end(files),
+                         [](const auto& file) { return file.path().extension() == ".shard"; });
+  };
+  EXPECT_EQ(source->Get(20).texts.at("text"), "sample 20");
+  EXPECT_EQ(stored(), 2) << "a shard's offsets, and the samples beside this one";
+  source->WillLoad({39, 38, 0});
+  while (stored() < 6) RealClock::Get().SleepFor(absl::Milliseconds(1));  // the test's time limit bounds it
+  for (int64_t i = 0; i < source->size(); ++i) {
+    EXPECT_EQ(source->Get(i).texts.at("text"), absl::StrCat("sample ", i));
+    EXPECT_TRUE(at::equal(source->Get(i).tensors.at("tokens"), whole->Get(i).tensors.at("tokens")));
+  }
+  EXPECT_EQ(Epoch(source, 2, 1), Epoch(whole, 1, 1)) << "the order is that of the shards";
+}
+
 TEST_F(Streaming, WhatWillBeLoadedIsFetchedAhead) {
   const std::string cache = folder_.Path("cache");
   const auto source = *OpenStreaming({.streams = {{.local = cache, .remote = folder_.path(), .split = "a"}}}, nullptr);
