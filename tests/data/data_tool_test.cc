@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -19,11 +20,13 @@
 #include "data/mds/inspect.h"
 #include "data/mds/reader.h"
 #include "data/tools/json_values.h"
+#include "storage/memory_store.h"
 #include "tests/support/temp_dir.h"
 
 namespace composer {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -32,7 +35,7 @@ class DataToolTest : public ::testing::Test {
   int Run(const std::vector<std::string>& args) {
     out_.str("");
     err_.str("");
-    return RunDataTool(args, nullptr, out_, err_);
+    return RunDataTool(args, open_, out_, err_);
   }
   std::string Source(const std::string& lines) {
     EXPECT_TRUE(AtomicWriteFile(folder_.Path("in.jsonl"), lines).ok());
@@ -40,6 +43,7 @@ class DataToolTest : public ::testing::Test {
   }
 
   TempDir folder_;
+  StoreOpener open_;
   std::ostringstream out_, err_;
 };
 
@@ -62,6 +66,28 @@ TEST_F(DataToolTest, WhatIsWrittenIsReadInspectedAndVerified) {
   EXPECT_EQ(sample.columns[4], "\xc3\xa9");
   EXPECT_EQ(sample.columns[2], "[]");
   EXPECT_EQ(Run({"write", source, set}), 64) << "the folder has an index";
+}
+
+TEST_F(DataToolTest, ABucketIsWrittenToAndRead) {
+  const auto bucket = std::make_shared<MemoryStore>();
+  open_ = [bucket](const std::string& place) -> absl::StatusOr<std::shared_ptr<ObjectStore>> {
+    if (place == "s3://bucket/set") return std::static_pointer_cast<ObjectStore>(bucket);
+    return absl::NotFoundError(place);
+  };
+  std::string lines;
+  for (int i = 0; i < 50; ++i) absl::StrAppend(&lines, "{\"text\": \"line ", i / 2, "\", \"ids\": [1, 2, 3]}\n");
+  ASSERT_EQ(Run({"write", Source(lines), "s3://bucket/set", "--size-limit", "500", "--hashes", "sha1"}), 0)
+      << err_.str();
+  EXPECT_EQ(out_.str(), "s3://bucket/set: 50 samples\n");
+  EXPECT_EQ(Run({"inspect", "s3://bucket/set"}), 0) << err_.str();
+  EXPECT_EQ(Run({"verify", "s3://bucket/set"}), 0) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("  valid  50 samples"));
+  EXPECT_EQ(Run({"stats", "s3://bucket/set"}), 0) << err_.str();
+  EXPECT_THAT(out_.str(), AllOf(HasSubstr("duplicates:  25\n"), HasSubstr("numbers 150 in all")));
+  std::vector<std::string> keys = *bucket->List("");
+  EXPECT_GT(keys.size(), 5);
+  EXPECT_EQ(std::count(keys.begin(), keys.end(), "composer-write.json"), 0) << "what a killed write leaves";
+  EXPECT_NE(Run({"write", Source(lines), "s3://bucket/set"}), 0) << "it is there";
 }
 
 TEST_F(DataToolTest, ADamagedShardIsNamed) {
