@@ -31,8 +31,6 @@ constexpr absl::string_view kUploads =
     "leave it out: the logger `remote_uploader_downloader` copies files of the run folder, `files: [traces/*]`";
 constexpr absl::string_view kOnnx =
     "leave it out: `composer checkpoint export RUN model.onnx` traces the model and keeps the names of its parameters";
-constexpr absl::string_view kNoRegistry =
-    "leave it out: no models are registered; `composer checkpoint export` writes what MLflow's log_model takes";
 constexpr absl::string_view kSlackVariables =
     "leave it out: SLACK_LOGGING_API_KEY and SLACK_LOGGING_CHANNEL_ID, or SLACK_WEBHOOK_URL, in the environment";
 
@@ -103,8 +101,8 @@ constexpr MissingKey kMissingKeys[] = {
     {"loggers.file_logger.remote_file_name",
      "leave it out: the logger `remote_uploader_downloader` copies files of the run folder, `files: [logs/*]`"},
     {"loggers.file_logger.buffer_size", "leave it out: a line is written when it is complete"},
-    {"loggers.mlflow.model_registry_prefix", kNoRegistry},
-    {"loggers.mlflow.model_registry_uri", kNoRegistry},
+    {"loggers.mlflow.model_registry_prefix", "write `registered_model: PREFIX.NAME` and `log_artifacts: true`"},
+    {"loggers.mlflow.model_registry_uri", "leave it out: models are registered at `tracking_uri`"},
     {"loggers.mlflow.log_system_metrics", "leave it out: the callback `system_metrics_monitor` measures them"},
     {"loggers.mlflow.synchronous", "leave it out: metrics go to the server behind training, and none is lost"},
     {"loggers.mlflow.run_group", "write `tags: [run_group=NAME]`"},

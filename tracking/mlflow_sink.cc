@@ -29,6 +29,7 @@ constexpr int64_t kMaxArtifact = int64_t{1} << 30;
 constexpr size_t kMaxTables = 40;  // in a tag of 5,000 characters
 constexpr char kArtifactsNote[] = "artifacts", kTablesNote[] = "tables";
 constexpr char kExperimentNote[] = "experiment_id", kRunNote[] = "run_id", kParametersSent[] = "parameters_sent";
+constexpr char kCheckpointNote[] = "checkpoint", kRegisteredNote[] = "registered";  // places among the artifacts
 
 // Cuts a text at a character.
 std::string Cut(std::string text, size_t bytes) {
@@ -169,7 +170,7 @@ absl::Status MlflowSink::CreateRun(const TrackedRun& run, TrackerMemory& memory)
   memory.notes[kExperimentNote] = experiment;
   memory.notes[kRunNote] = id;
   memory.notes[kParametersSent] = "0";
-  memory.notes.erase(kTablesNote);
+  for (const char* note : {kTablesNote, kCheckpointNote, kRegisteredNote}) memory.notes.erase(note);
   // "mlflow-artifacts:/1/ID/artifacts", or with the server in front: "mlflow-artifacts://host:5000/1/ID/artifacts".
   const std::string place = TextOf(created, {"run", "info", "artifact_uri"});
   absl::string_view rest = place;
@@ -212,6 +213,12 @@ absl::Status MlflowSink::SendFile(const TrackedRun& run, const TrackedFile& file
   request.headers = {{"content-type", "application/octet-stream"}};
   request.body = parts;
   RETURN_IF_ERROR(Send(std::move(request), "artifacts").status());
+  if (file.kind == TrackedFile::Kind::kCheckpoint) {  // one of its files: FOLDER/NAME/…
+    const size_t at = file.path.find(absl::StrCat("/", file.name, "/"));
+    if (at != std::string::npos)
+      memory.notes[kCheckpointNote] =
+          absl::StrCat("mlflow-artifacts:/", root, "/", file.path.substr(0, at), "/", file.name);
+  }
   return file.kind == TrackedFile::Kind::kTable ? AddTable(file.path, memory) : absl::OkStatus();
 }
 
@@ -275,8 +282,30 @@ absl::Status MlflowSink::Update(const TrackerMemory& memory, const std::string& 
   return Call("POST", "runs/update", body).status();
 }
 
+absl::Status MlflowSink::Register(TrackerMemory& memory) {
+  const std::string model = SettingOr(memory.settings, "registered_model", "");
+  const std::string source = memory.notes[kCheckpointNote], run = memory.notes[kRunNote];
+  if (model.empty() || source.empty() || memory.notes[kRegisteredNote] == source) return absl::OkStatus();
+  const absl::Status made = Call("POST", "registered-models/create", {{"name", model}}).status();
+  if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
+  // The answer to an earlier try may have been lost.
+  ASSIGN_OR_RETURN(const Json found,
+                   Call("GET", "model-versions/search", nullptr, {{"filter", absl::StrCat("run_id='", run, "'")}}));
+  const Json versions = found.value("model_versions", Json::array());
+  const bool known = std::any_of(versions.begin(), versions.end(), [&](const Json& version) {
+    return TextOf(version, {"name"}) == model && TextOf(version, {"source"}) == source;
+  });
+  if (!known) {
+    const Json version = {{"name", model}, {"source", source}, {"run_id", run}};
+    RETURN_IF_ERROR(Call("POST", "model-versions/create", version).status());
+  }
+  memory.notes[kRegisteredNote] = source;
+  return absl::OkStatus();
+}
+
 absl::Status MlflowSink::Finish(absl::string_view state, TrackerMemory& memory) {
   RETURN_IF_ERROR(SendParameters(memory));
+  RETURN_IF_ERROR(Register(memory));
   return Update(memory, state == "done" ? "FINISHED" : state == "preempted" || state == "killed" ? "KILLED" : "FAILED");
 }
 

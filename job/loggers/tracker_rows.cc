@@ -77,6 +77,9 @@ TrackerPlan ReadMlflow(ConfigMap config) {
   plan.keeps_rewound_steps = config.Choice("rewound_steps", {"replace", "keep"}, "replace") == "keep";
   ReadTags(config, plan.settings);
   ReadFiles(config, plan);
+  plan.settings["registered_model"] = config.String("registered_model", "");
+  if (!plan.settings["registered_model"].empty() && plan.logger.files != TrackerLogger::Files::kAll)
+    config.Reject("registered_model", "needs `log_artifacts: true`: what is registered is the checkpoint among them");
   return plan;
 }
 

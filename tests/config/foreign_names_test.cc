@@ -169,7 +169,7 @@ TEST(MissingKeys, AnswerByNameWithTheWayOut) {
       {"callbacks: {export_for_inference: {sample_input: 1}}", "`composer checkpoint export RUN model.onnx`"},
       {"loggers: {slack: {formatter_func: f}}", "a plugin's logger has one in C++"},
       {"loggers: {file_logger: {remote_file_name: f}}", "`files: [logs/*]`"},
-      {"loggers: [{mlflow: {model_registry_prefix: a.b}}]", "no models are registered"},
+      {"loggers: [{mlflow: {model_registry_prefix: a.b}}]", "registered_model"},
       {"loggers: {remote_uploader_downloader: {bucket_uri: 's3://b', backend_kwargs: {}}}", "are in the environment"},
       {"lr: 0.1", "lr: unknown key (did you mean `optimizers.lr`?)"},
   };

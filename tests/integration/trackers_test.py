@@ -341,7 +341,8 @@ class MinuteAwayTest(TrackerCase):
             "away", max_duration="300ba", save_interval="20ba", eval_interval="1ep", eval_dataloader={
                 "name": "gaussian_classification", "size": 50, "features": 32, "classes": 10, "sample_seed": 1},
             callbacks={"throttle": {"seconds": 0.3}, "speed_monitor": {"window_size": 2}},
-            loggers={"mlflow": {"tracking_uri": f"http://127.0.0.1:{mlflow}", "flush_seconds": 120}, "wandb": {"project": "p"},
+            loggers={"mlflow": {"tracking_uri": f"http://127.0.0.1:{mlflow}", "flush_seconds": 120, "log_artifacts": True,
+                                "registered_model": "away"}, "wandb": {"project": "p"},
                      "cometml": {"project_name": "p"}, "tensorboard": None,
                      "slack": {"include_keys": ["loss/train/total"], "log_interval": "50ba", "flush_seconds": 120}})
         first = self.start("-n", 2, job, env=env)
@@ -380,6 +381,9 @@ class MinuteAwayTest(TrackerCase):
         self.assertEqual(len(found), len(set(found)))
         self.assertEqual({(k, s, t, float(v)) for k, s, t, v in found}, {
             (re.sub(r"[^\w./: -]", "_", name), step, at, value) for name, step, at, value in self.points()})
+        query = urllib.parse.urlencode({"filter": "name='away'"})
+        versions = json.load(urllib.request.urlopen(f"{uri}/api/2.0/mlflow/model-versions/search?{query}", timeout=60))["model_versions"]
+        self.assertEqual([(version["run_id"], version["source"].rpartition("-")[2]) for version in versions], [(run_id, "ba300")])
         self.check_comet()
         if WANDB:
             self.check_wandb(WANDB[-1])

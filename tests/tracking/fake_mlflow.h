@@ -57,6 +57,10 @@ class FakeMlflow final : public Http {
     const absl::MutexLock lock(&mutex_);
     return requests_;
   }
+  Json versions() const {
+    const absl::MutexLock lock(&mutex_);
+    return versions_;
+  }
   HttpPairs last_headers() const {
     const absl::MutexLock lock(&mutex_);
     return last_headers_;
@@ -97,6 +101,14 @@ class FakeMlflow final : public Http {
           {{"run",
             {{"info", {{"run_id", id}, {"artifact_uri", absl::StrCat(artifact_root, "7/", id, "/artifacts")}}}}}});
     }
+    if (name == "registered-models/create")
+      return models_.insert(Text(body, "name")).second ? Ok(Json::object()) : Error(400, "RESOURCE_ALREADY_EXISTS");
+    if (name == "model-versions/search") return Ok({{"model_versions", versions_}});
+    if (name == "model-versions/create") {
+      if (models_.count(Text(body, "name")) == 0) return Error(404, "RESOURCE_DOES_NOT_EXIST");
+      versions_.push_back(body);
+      return Ok(Json::object());
+    }
     Run& run = runs_.at(static_cast<size_t>(std::stoi(body["run_id"].get<std::string>())));
     if (name == "runs/delete") {
       run.deleted = true;
@@ -128,6 +140,8 @@ class FakeMlflow final : public Http {
   int requests_ ABSL_GUARDED_BY(mutex_) = 0;
   HttpPairs last_headers_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> experiments_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> models_ ABSL_GUARDED_BY(mutex_);
+  Json versions_ ABSL_GUARDED_BY(mutex_) = Json::array();
   std::vector<Run> runs_ ABSL_GUARDED_BY(mutex_);
 };
 

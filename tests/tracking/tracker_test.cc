@@ -189,6 +189,33 @@ TEST_F(TrackerTest, FilesAreSentOnceAndOnlyThoseOfTheRun) {
   EXPECT_TRUE(server_->runs()[1].artifacts.contains("config.yaml"));
 }
 
+TEST_F(TrackerTest, TheNewestCheckpointIsRegisteredOnceThoughAnAnswerIsLost) {
+  for (const char* name : {"ep0-ba1", "ep0-ba2"}) {
+    ASSERT_TRUE(MakeDirs(dir_.Path(absl::StrCat("checkpoints/", name))).ok());
+    ASSERT_TRUE(AtomicWriteFile(dir_.Path(absl::StrCat("checkpoints/", name, "/manifest.json")), "{}").ok());
+    std::ofstream(dir_.Path("files.jsonl"), std::ios::app)
+        << R"({"time/batch":1,"kind":"checkpoint","name":")" << name << R"(","path":"checkpoints/)" << name
+        << R"(/manifest.json"})"
+        << "\n";
+  }
+  Append(Line(1, 1));
+  TrackerOptions options = Options();
+  options.settings["log_artifacts"] = "true";
+  options.settings["registered_model"] = "fashion";
+  const auto tracker = Open(options);
+  ASSERT_TRUE(Drain(*tracker).ok());
+  server_->script = [](int, const HttpRequest& request) {
+    const bool registers = absl::StrContains(request.path, "model-versions/create");
+    return registers ? FakeMlflow::Fault::kLostAnswer : FakeMlflow::Fault::kNone;
+  };
+  EXPECT_FALSE(tracker->Finish("done").ok());
+  EXPECT_TRUE(tracker->Finish("done").ok());
+  EXPECT_TRUE(Open(options)->Finish("done").ok());  // as `composer sync` does
+  ASSERT_EQ(server_->versions().size(), 1u);
+  EXPECT_EQ(server_->versions()[0]["name"], "fashion");
+  EXPECT_EQ(server_->versions()[0]["source"], "mlflow-artifacts:/7/0/artifacts/checkpoints/ep0-ba2");
+}
+
 TEST_F(TrackerTest, FilesOfAServerWithArtifactsElsewhereAreLeftOut) {
   server_->artifact_root = "s3://bucket/";
   ASSERT_TRUE(AtomicWriteFile(dir_.Path("a.png"), "x").ok());
