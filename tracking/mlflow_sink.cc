@@ -121,6 +121,7 @@ absl::StatusOr<Json> MlflowSink::Send(HttpRequest request, const std::string& na
   const std::string place = absl::StrCat("MLflow at ", options_.origin, ", ", name, ": ");
   if (!response.ok()) return absl::Status(response.status().code(), absl::StrCat(place, response.status().message()));
   if (response->status == 200) {
+    if (response->body.empty()) return Json::object();  // to a file
     Json answer = Json::parse(response->body, nullptr, /*allow_exceptions=*/false);
     if (answer.is_object()) return answer;
     return absl::UnavailableError(absl::StrCat(place, "the answer is not JSON"));

@@ -61,7 +61,9 @@ class FakeServer(http.server.BaseHTTPRequestHandler):
     def do_PUT(self):
         root, _, path = self.path.removeprefix("/base/api/2.0/mlflow-artifacts/artifacts/1/").partition("/artifacts/")
         self.runs[root]["files"][path] = self.rfile.read(int(self.headers["content-length"]))
-        self.answer(200, {})
+        self.send_response(200)
+        self.send_header("content-length", "0")  # as mlflow 3.17.2
+        self.end_headers()
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))

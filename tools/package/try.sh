@@ -3,7 +3,7 @@
 # nothing must be left.
 #   tools/package/try.sh [FOLDER WITH PACKAGES] [debian|ubuntu|wheel …]        default: debian
 #     debian   the tarball; then the steps of deploy/docker/Dockerfile.deb, as the user of a pod; then purging
-#     ubuntu   the tarball in Ubuntu 24.04. Needs Ubuntu's keyring, e.g. UBUNTU_KEYRING=ubuntu-archive-keyring.gpg
+#     ubuntu   the tarball in Ubuntu 24.04 with libstdc++6, which its images have. Needs Ubuntu's keyring, e.g. UBUNTU_KEYRING=ubuntu-archive-keyring.gpg
 #     wheel    pip in Debian's Python, with the wheels of TORCH_WHEELS (`pip download torch==2.11.0 -d FOLDER`) and no network
 # Needs root, mmdebstrap and the mirrors; takes about two minutes each.
 set -euo pipefail
@@ -23,12 +23,11 @@ finish() {
 trap finish EXIT
 command -v mmdebstrap >/dev/null || { echo "mmdebstrap is missing: apt-get install mmdebstrap" >&2; exit 1; }
 
-# make_root NAME MMDEBSTRAP'S WORDS…: a bare system with the packages at /packages.
+# make_root NAME SUITE MIRROR MMDEBSTRAP'S FLAGS…: a bare system with the packages at /packages. MIRROR "": Debian's.
 make_root() {
   [ -z "$chroot" ] || { unmount; rm -rf --one-file-system "$chroot"; }
   chroot=$work/$1
-  shift
-  mmdebstrap --quiet --variant=minbase --include=ca-certificates "$@" "$chroot"
+  mmdebstrap --quiet --variant=minbase --include=ca-certificates "${@:4}" "$2" "$chroot" ${3:+"$3"}
   mkdir -p "$chroot/packages" "$chroot/wheels" "$chroot/job"
   mount --bind "$packages" "$chroot/packages"
   mount -t proc proc "$chroot/proc"
@@ -72,7 +71,7 @@ nothing_left() {
 loudly() { "$@" >"$work/log" 2>&1 || { tail -n 20 "$work/log"; exit 1; }; }
 
 try_debian() {
-  make_root debian bookworm
+  make_root debian bookworm ""
   files >"$work/before"
   echo "== tarball, in a Debian 12 without any of its libraries"
   try_tarball tarball
@@ -87,13 +86,13 @@ try_debian() {
   nothing_left
 }
 try_ubuntu() {
-  make_root ubuntu --components=main,universe --keyring="${UBUNTU_KEYRING:-/usr/share/keyrings/ubuntu-archive-keyring.gpg}" \
-    noble http://archive.ubuntu.com/ubuntu/
-  echo "== tarball, in an Ubuntu 24.04 without any of its libraries"
+  make_root ubuntu noble http://archive.ubuntu.com/ubuntu/ --components=main,universe --include=libstdc++6 \
+    --keyring="${UBUNTU_KEYRING:-/usr/share/keyrings/ubuntu-archive-keyring.gpg}"
+  echo "== tarball, in an Ubuntu 24.04 without any of its libraries but libstdc++6"
   try_tarball "Ubuntu tarball"
 }
 try_wheel() {
-  make_root wheel --include=python3-venv,python3-pip bookworm
+  make_root wheel bookworm "" --include=python3-venv,python3-pip
   mount --bind "${TORCH_WHEELS:?a folder made by pip download torch==2.11.0 -d FOLDER}" "$chroot/wheels"
   in_root python3 -m venv /opt/venv
   files >"$work/before"
