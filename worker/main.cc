@@ -27,7 +27,7 @@
 #include "storage/open_store.h"
 #include "trainer/profiler/trace_tool.h"
 #include "worker/exit_codes.h"
-#include "worker/onnx_command.h"
+#include "worker/model_export_command.h"
 #include "worker/plan_command.h"
 #include "worker/show_data.h"
 #include "worker/store_command.h"
@@ -106,8 +106,8 @@ int Run(std::vector<std::string> args) {
   if (args.empty()) return Usage();
   const std::string command = args[0];
   const Environment env = Environment::FromProcess();
-  if (command == "checkpoint" && AsksForOnnx({args.begin() + 1, args.end()}))
-    return RunOnnxExport({args.begin() + 1, args.end()}, env, std::cout, std::cerr);
+  if (command == "checkpoint" && AsksForModelExport({args.begin() + 1, args.end()}))
+    return RunModelExport({args.begin() + 1, args.end()}, env, std::cout, std::cerr);
   if (command == "checkpoint") {
     const StoreOpener open = [&env](const std::string& place) { return OpenStore(place, env); };
     return RunCheckpointTool({args.begin() + 1, args.end()}, open, absl::Now(), std::cout, std::cerr);

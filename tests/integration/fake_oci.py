@@ -82,7 +82,8 @@ class FakeOci:
             signature.write(base64.b64decode(found[3]))
             signature.flush()
             good = subprocess.run(["openssl", "dgst", "-sha256", "-verify", self.public_key, "-signature", signature.name],
-                                  input=text.encode(), stdout=subprocess.DEVNULL).returncode == 0
+                                  input=text.encode(), stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL).returncode == 0
         if not good:
             raise Refused(401, "NotAuthenticated")
 

@@ -17,7 +17,8 @@ namespace {
 
 }  // namespace
 
-OnnxConverter::OnnxConverter(const TracedModel& traced, const TracedModel& other) : traced_(traced) {
+OnnxConverter::OnnxConverter(const TracedModel& traced, const TracedModel& other, bool int8_weights)
+    : traced_(traced), int8_weights_(int8_weights) {
   const auto inputs = traced.graph->inputs(), others = other.graph->inputs();
   for (size_t i = 0; i < inputs.size(); ++i) twins_[inputs[i]] = others[i];
   auto a = traced.graph->nodes().begin(), b = other.graph->nodes().begin();

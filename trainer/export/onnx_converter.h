@@ -5,8 +5,10 @@
 #include <ATen/core/ivalue.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "trainer/export/onnx_file.h"
@@ -21,14 +23,18 @@ class OnnxConverter {
 
   // `other` is the same model traced with another number of samples. Throws StatusError when the two differ in more
   // than sizes. Both must outlive the converter.
-  OnnxConverter(const TracedModel& traced, const TracedModel& other);
+  OnnxConverter(const TracedModel& traced, const TracedModel& other, bool int8_weights);
 
   // Translates the whole graph. Throws StatusError with kUnimplemented for an operator without a translation.
   void Run();
   OnnxGraph& graph() { return graph_; }
 
   // What the translation of an operator needs of its node.
-  std::string Input(const Node* node, size_t index);                         // a tensor; "" for None
+  std::string Input(const Node* node, size_t index);  // a tensor; "" for None
+  // A parameter that is read as a weight, of which dimension `axis` are the outputs; as Input, but for int8 weights.
+  std::string Weight(const Node* node, size_t index, int64_t axis);
+  // The rows of a table of weights that the values of `rows` name.
+  std::string Rows(const Node* node, size_t index, const std::string& rows);
   std::string InputAs(const Node* node, size_t index, at::ScalarType type);  // a tensor or number, as a tensor
   std::string Cast(const std::string& value, at::ScalarType from, at::ScalarType to);
   bool IsNone(const Node* node, size_t index) const;
@@ -52,6 +58,11 @@ class OnnxConverter {
  private:
   c10::IValue Constant(const Value* value) const;
   void Pair(const Node* node, const Node* other);
+  // Int8 numbers and scales, as names of constants; none for what stays as it is.
+  struct Int8Weight {
+    std::string numbers, scales;
+  };
+  std::optional<Int8Weight> Quantize(const Node* node, size_t index, int64_t axis);
   std::vector<int64_t> OpenSizes(const Value* value) const;  // -1 where they depend on the number of samples
 
   const TracedModel& traced_;
@@ -59,7 +70,9 @@ class OnnxConverter {
   std::unordered_map<const Value*, const Value*> twins_;
   std::unordered_map<const Value*, std::string> names_;
   std::map<const void*, std::string> constants_;  // by the address of their data
-  std::string samples_;                           // ONNX's value of their number
+  const bool int8_weights_;
+  std::map<std::string, Int8Weight> quantized_;  // by address, axis, sizes and strides
+  std::string samples_;                          // ONNX's value of their number
   int64_t example_samples_ = 0;
 };
 

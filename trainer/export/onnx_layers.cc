@@ -12,21 +12,20 @@ using Node = torch::jit::Node;
 using To = OnnxConverter;
 
 void MatMul(To& to, const Node* node) {
-  Give(to, node, to.graph().Node("MatMul", {to.Input(node, 0), to.Input(node, 1)}));
+  Give(to, node, to.graph().Node("MatMul", {to.Input(node, 0), to.Weight(node, 1, -1)}));
 }
 void Linear(To& to, const Node* node) {
-  std::string y = to.graph().Node("MatMul", {to.Input(node, 0), Turned(to, to.Input(node, 1), 2, 0, 1)});
+  std::string y = to.graph().Node("MatMul", {to.Input(node, 0), Turned(to, to.Weight(node, 1, 0), 2, 0, 1)});
   if (!to.IsNone(node, 2)) y = to.graph().Node("Add", {y, to.Input(node, 2)});
   Give(to, node, y);
 }
 void AddMatMul(To& to, const Node* node) {
   if (to.Double(node, 3) != 1 || to.Double(node, 4) != 1) to.Refuse(node, " with factors");
   Give(to, node,
-       to.graph().Node("Add", {to.graph().Node("MatMul", {to.Input(node, 1), to.Input(node, 2)}), to.Input(node, 0)}));
+       to.graph().Node("Add",
+                       {to.graph().Node("MatMul", {to.Input(node, 1), to.Weight(node, 2, -1)}), to.Input(node, 0)}));
 }
-void Embedding(To& to, const Node* node) {
-  Give(to, node, to.graph().Node("Gather", {to.Input(node, 0), to.Input(node, 1)}, {{"axis", int64_t{0}}}));
-}
+void Embedding(To& to, const Node* node) { Give(to, node, to.Rows(node, 0, to.Input(node, 1))); }
 
 std::vector<int64_t> Twice(const std::vector<int64_t>& once) {
   std::vector<int64_t> twice = once;
@@ -36,7 +35,7 @@ std::vector<int64_t> Twice(const std::vector<int64_t>& once) {
 // What conv2d becomes: transposed at 6, output_padding at 7, groups at 8.
 void Convolution(To& to, const Node* node) {
   if (to.Bool(node, 6)) to.Refuse(node, ", transposed");
-  std::vector<std::string> inputs = {to.Input(node, 0), to.Input(node, 1)};
+  std::vector<std::string> inputs = {to.Input(node, 0), to.Weight(node, 1, 0)};
   if (!to.IsNone(node, 2)) inputs.push_back(to.Input(node, 2));
   Give(to, node,
        to.graph().Node("Conv", inputs,

@@ -36,7 +36,7 @@ class Frozen {
 
 }  // namespace
 
-TracedModel TraceModel(Model& model, const Batch& example) {
+TracedModel TraceModel(Model& model, const Batch& example, TraceForm form) {
   const Frozen frozen(model);
   const at::NoGradGuard no_grad;
   TracedModel traced;
@@ -69,7 +69,7 @@ TracedModel TraceModel(Model& model, const Batch& example) {
   traced.graph = torch::jit::tracer::trace(std::move(inputs), forward, no_names, /*strict=*/true,
                                            /*force_outplace=*/true)
                      .first->graph;
-  torch::jit::ConstantPropagation(traced.graph);
+  if (form == TraceForm::kFolded) torch::jit::ConstantPropagation(traced.graph);
   torch::jit::EliminateDeadCode(traced.graph);
   return traced;
 }

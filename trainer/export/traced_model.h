@@ -15,14 +15,17 @@
 namespace composer {
 
 struct TracedModel {
-  std::shared_ptr<torch::jit::Graph>
-      graph;                         // its values have types with sizes; what does not depend on inputs is folded
-  std::vector<std::string> inputs;   // in the order of the graph's: "inputs", then the batch's extras
-  std::vector<std::string> outputs;  // "outputs", or the names of a model with several
+  std::shared_ptr<torch::jit::Graph> graph;  // its values have types with sizes
+  std::vector<std::string> inputs;           // in the order of the graph's: "inputs", then the batch's extras
+  std::vector<std::string> outputs;          // "outputs", or the names of a model with several
   std::map<const void*, std::string> names;  // of parameters and buffers, by the address of their data
 };
 
+// kFolded: what does not depend on the inputs is computed, and is a constant of the graph. kAsCalled: it stays as it
+// was called, so that sizes can be told from other numbers.
+enum class TraceForm { kFolded, kAsCalled };
+
 // Runs eval_forward in evaluation mode, without gradients. The model is left as it was. Throws what the model throws.
-TracedModel TraceModel(Model& model, const Batch& example);
+TracedModel TraceModel(Model& model, const Batch& example, TraceForm form);
 
 }  // namespace composer

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker/onnx_command.h"
+#include "worker/model_export_command.h"
 
 #include <torch/types.h>
 
@@ -18,6 +18,7 @@
 #include "trainer/core/communicator.h"
 #include "trainer/core/torch_status.h"
 #include "trainer/export/onnx_export.h"
+#include "trainer/export/torchscript_export.h"
 #include "trainer/models/causal_decoder.h"
 #include "trainer/models/hugging_face_model.h"
 #include "worker/exit_codes.h"
@@ -25,18 +26,21 @@
 namespace composer {
 namespace {
 
-constexpr char kOnnxUsage[] = "usage: composer checkpoint export RUN model.onnx [flags]\n";
-constexpr int64_t kOnnxSamples = 3;  // of the example; the file takes any number
-constexpr int64_t kMostOnnxDims = 6;
+constexpr char kModelUsage[] = "usage: composer checkpoint export RUN model.onnx|model.ts [flags]\n";
+constexpr int64_t kExampleSamples = 3;  // of the example; the file takes any number
+constexpr int64_t kMostSizes = 6;
 
-struct OnnxOptions {
+struct ModelExportOptions {
   std::string run, output;
   int length = 0;              // 0: as many tokens as the model takes
   std::vector<int64_t> shape;  // of a sample
   bool overwrite = false;
+  OnnxWeights weights = OnnxWeights::kAsTheyAre;
 };
 
-std::vector<Option> OnnxFlags(OnnxOptions& options) {
+bool IsOnnx(const std::string& path) { return absl::EndsWith(path, ".onnx"); }
+
+std::vector<Option> ModelExportFlags(ModelExportOptions& options) {
   return {{.name = "length",
            .metavar = "N",
            .help = "tokens of a text; without it what a language model takes",
@@ -51,9 +55,16 @@ std::vector<Option> OnnxFlags(OnnxOptions& options) {
                  return absl::InvalidArgumentError("must be sizes joined by x, such as 3x32x32");
                options.shape.push_back(size);
              }
-             return static_cast<int64_t>(options.shape.size()) <= kMostOnnxDims
+             return static_cast<int64_t>(options.shape.size()) <= kMostSizes
                         ? absl::OkStatus()
                         : absl::InvalidArgumentError("has too many sizes");
+           }},
+          {.name = "quantize",
+           .metavar = "int8",
+           .help = "weights of x.onnx as int8 with a scale for each output",
+           .set = [&options](absl::string_view text) -> absl::Status {
+             options.weights = OnnxWeights::kInt8;
+             return text == "int8" ? absl::OkStatus() : absl::InvalidArgumentError("must be int8");
            }},
           {.name = "overwrite", .help = "replace a file that is there", .set = IntoBool(&options.overwrite)}};
 }
@@ -62,7 +73,7 @@ std::vector<Option> OnnxFlags(OnnxOptions& options) {
 absl::StatusOr<std::string> ConfigOf(const std::string& path) {
   if (IsRemotePlace(path))
     return absl::InvalidArgumentError(
-        absl::StrCat(path, ": an ONNX file needs the run's config.yaml; name the run's folder on this machine"));
+        absl::StrCat(path, ": an exported model needs the run's config.yaml; name the run's folder on this machine"));
   std::string folder = AbsolutePath(path);
   for (int up = 0; up < 3 && folder.size() > 1; ++up, folder = DirName(folder)) {
     if (PathExists(JoinPath(folder, "config.yaml"))) return JoinPath(folder, "config.yaml");
@@ -70,30 +81,32 @@ absl::StatusOr<std::string> ConfigOf(const std::string& path) {
   return absl::NotFoundError(absl::StrCat(path, ": there is no config.yaml, which says what the model is"));
 }
 
-absl::StatusOr<Batch> ExampleFor(const Model& model, const OnnxOptions& options) {
+absl::StatusOr<Batch> ExampleFor(const Model& model, const ModelExportOptions& options) {
   Batch batch;
-  batch.num_samples = kOnnxSamples;
+  batch.num_samples = kExampleSamples;
   const auto* const decoder = dynamic_cast<const CausalDecoder*>(&model);
   if (decoder == nullptr && dynamic_cast<const HuggingFaceModel*>(&model) == nullptr) {
     if (options.shape.empty())
       return absl::InvalidArgumentError("--shape: required for a model that reads no texts, such as 3x32x32");
     std::vector<int64_t> sizes = options.shape;
-    sizes.insert(sizes.begin(), kOnnxSamples);
+    sizes.insert(sizes.begin(), kExampleSamples);
     batch.inputs = torch::zeros(sizes);
     return batch;
   }
   if (!options.shape.empty()) return absl::InvalidArgumentError("--shape: the model reads texts; use --length");
   const int64_t length = options.length > 0 ? options.length : decoder != nullptr ? decoder->context() : 0;
   if (length == 0) return absl::InvalidArgumentError("--length: required for this model: the tokens of a text");
-  batch.inputs = torch::zeros({kOnnxSamples, length}, at::kLong);
+  batch.inputs = torch::zeros({kExampleSamples, length}, at::kLong);
   if (decoder == nullptr) {
-    batch.extra["attention_mask"] = torch::ones({kOnnxSamples, length}, at::kLong);
-    batch.extra["token_type_ids"] = torch::zeros({kOnnxSamples, length}, at::kLong);
+    batch.extra["attention_mask"] = torch::ones({kExampleSamples, length}, at::kLong);
+    batch.extra["token_type_ids"] = torch::zeros({kExampleSamples, length}, at::kLong);
   }
   return batch;
 }
 
-absl::Status ExportRun(const OnnxOptions& options, const Environment& env, std::ostream& out) {
+absl::Status ExportRun(const ModelExportOptions& options, const Environment& env, std::ostream& out) {
+  if (options.weights != OnnxWeights::kAsTheyAre && !IsOnnx(options.output))
+    return absl::InvalidArgumentError("--quantize: only x.onnx has int8 weights");
   if (PathExists(options.output) && !options.overwrite)
     return absl::AlreadyExistsError(absl::StrCat(options.output, " exists; --overwrite replaces it"));
   JobSource source;
@@ -122,7 +135,8 @@ absl::Status ExportRun(const OnnxOptions& options, const Environment& env, std::
     Model& model = *trainer->state().model;
     ASSIGN_OR_RETURN(const Batch example, ExampleFor(model, options));
     absl::Status status;
-    const absl::StatusOr<std::string> file = ExportOnnx(model, example);
+    const absl::StatusOr<std::string> file =
+        IsOnnx(options.output) ? ExportOnnx(model, example, options.weights) : ExportTorchScript(model, example);
     status = file.ok() ? AtomicWriteFile(options.output, *file) : file.status();
     if (status.ok()) out << "exported  " << trainer->loaded_from() << "\nwrote     " << options.output << "\n";
     trainer->Close();
@@ -132,17 +146,18 @@ absl::Status ExportRun(const OnnxOptions& options, const Environment& env, std::
 
 }  // namespace
 
-bool AsksForOnnx(const std::vector<std::string>& args) {
-  return !args.empty() && args[0] == "export" &&
-         std::any_of(args.begin(), args.end(), [](const std::string& arg) { return absl::EndsWith(arg, ".onnx"); });
+bool AsksForModelExport(const std::vector<std::string>& args) {
+  return !args.empty() && args[0] == "export" && std::any_of(args.begin(), args.end(), [](const std::string& arg) {
+    return IsOnnx(arg) || absl::EndsWith(arg, ".ts");
+  });
 }
 
-int RunOnnxExport(const std::vector<std::string>& args, const Environment& env, std::ostream& out, std::ostream& err) {
-  OnnxOptions options;
+int RunModelExport(const std::vector<std::string>& args, const Environment& env, std::ostream& out, std::ostream& err) {
+  ModelExportOptions options;
   const absl::StatusOr<std::vector<std::string>> paths =
-      ParseToolArguments(OnnxFlags(options), {args.begin() + 1, args.end()}, 2);
+      ParseToolArguments(ModelExportFlags(options), {args.begin() + 1, args.end()}, 2);
   if (absl::IsCancelled(paths.status())) {
-    out << kOnnxUsage << "\n" << paths.status().message();
+    out << kModelUsage << "\n" << paths.status().message();
     return exit_code::kDone;
   }
   absl::Status status = paths.status();
@@ -154,7 +169,7 @@ int RunOnnxExport(const std::vector<std::string>& args, const Environment& env, 
   if (status.ok()) return exit_code::kDone;
   err << "composer checkpoint export: " << PrintableText(status.message().substr(0, status.message().find('\n')))
       << "\n";
-  if (!paths.ok()) err << kOnnxUsage;
+  if (!paths.ok()) err << kModelUsage;
   return ExitCodeFor(status.code());
 }
 
