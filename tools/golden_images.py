@@ -95,6 +95,21 @@ def operations(image):
         yield "resize", list(to), tv.resize(image, list(to))
     yield "crop", [3, 5, 9, 11], tv.crop(image, 3, 5, 9, 11)
     yield "resized_crop", [3, 5, 9, 11, 16, 16], tv.resized_crop(image, 3, 5, 9, 11, [16, 16])
+    for degrees in [17.3, -44.0, 123.4]:
+        yield "rotate_nearest", [degrees], tv.rotate(image, degrees)
+    for how in [(30.0, [3, -2], 1.3, [5.0, 0.0]), (-12.5, [0, 0], 0.7, [0.0, 0.0]), (0.0, [4, 1], 1.21, [0.0, 0.0]),
+                (8.0, [0, 0], 1.0, [-20.0, 11.0])]:
+        flat = [how[0], *how[1], how[2], *how[3]]
+        yield "affine_nearest", flat, tv.affine(image, *how)
+        yield "affine_bilinear", flat, tv.affine(image, *how, interpolation=tv.InterpolationMode.BILINEAR)
+    corners = [[0, 0], [w - 1, 0], [w - 1, h - 1], [0, h - 1]]
+    for places in [[[3, 1], [20, 4], [21, 15], [0, 17]], [[0, 5], [22, 0], [17, 18], [5, 12]]]:
+        flat = [value for place in places for value in place]
+        yield "perspective_nearest", flat, tv.perspective(image, corners, places, tv.InterpolationMode.NEAREST)
+        yield "perspective_bilinear", flat, tv.perspective(image, corners, places)
+    yield "invert", [], tv.invert(image)
+    for size, sigma in [(3, 0.7), (5, 1.9)]:
+        yield "gaussian_blur", [size, sigma], tv.gaussian_blur(image, [size, size], [sigma, sigma])
     yield "grey", [], image.convert("L")
 
 

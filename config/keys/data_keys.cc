@@ -226,6 +226,10 @@ hue | number 0..0.5 | 0 | Turns the colour circle by up to this part.
 key | text 1.. | image | The file's bytes.
 channels | int 1..4 | 3 | 1 (grey), 3, or 4 (with alpha).
 
+[transform gaussian_blur] Blurs an image.
+kernel_size | int 1..1023 | required | Pixels of each side that are averaged; odd.
+sigma | numbers 0..1000 | [0.1, 2] | The least and the largest width of the Gaussian.
+
 [transform grayscale] An image becomes grey.
 channels | int 1..3 | 1 | 1, or 3 equal ones.
 probability | number 0..1 | 1 | That it does; with 3 channels.
@@ -244,21 +248,72 @@ probability | number 0..1 | 0.15 | That a token is chosen.
 mean | numbers | required | Of each channel.
 std | numbers | required | Of each channel.
 
+[transform pad] Puts a frame around an image.
+padding | int 0..16384 | required | Its pixels, on each side.
+fill | number | 0 | Their value.
+
 [transform prompt_response] Fine-tuning: prompt and response become inputs; only responses are learned.
 prompt_key | text 1.. | prompt | The text before.
 response_key | text 1.. | response | The text that is learned.
+
+[transform random_adjust_sharpness] Sharpens an image, or blurs it.
+sharpness_factor | number 0.. | 2 | 0 is smooth, 1 the image.
+probability | number 0..1 | 0.5 | That it does.
+
+[transform random_affine] Turns, moves, scales and shears an image.
+degrees | numbers -360..360 | [0, 0] | The least and the largest angle, clockwise; [x]: from -x to x.
+translate | numbers 0..1 | [0, 0] | At most this part of the width, and of the height.
+scale | numbers 0..1000 | [1, 1] | The least and the largest factor.
+shear | numbers -89..89 | [0, 0] | Angles, along the rows.
+shear_y | numbers -89..89 | [0, 0] | Angles, along the columns.
+interpolation | one of nearest, bilinear | nearest | Between pixels.
+
+[transform random_autocontrast] Stretches each channel from 0 to 255.
+probability | number 0..1 | 0.5 | That it does.
 
 [transform random_crop] A random square of an image.
 size | int 1..16777216 | required | Its side.
 padding | int 0..16777216 | 0 | Zeros around the image before.
 
+[transform random_equalize] Makes the values of each channel about equally frequent.
+probability | number 0..1 | 0.5 | That it does.
+
+[transform random_erasing] Blanks a random box of an image.
+probability | number 0..1 | 0.5 | That it does.
+scale | numbers 0..1 | [0.02, 0.33] | The least and the largest part of the area.
+ratio | numbers 0..1000 | [0.3, 3.3] | The least and the largest height / width.
+value | number | 0 | What is in the box.
+
 [transform random_flip] Mirrors an image, left to right.
+probability | number 0..1 | 0.5 | That it does.
+
+[transform random_invert] Makes a negative of an image.
+probability | number 0..1 | 0.5 | That it does.
+
+[transform random_perspective] Moves the corners of an image inwards.
+distortion_scale | number 0..1 | 0.5 | By up to this part of half the sides.
+probability | number 0..1 | 0.5 | That it does.
+interpolation | one of nearest, bilinear | bilinear | Between pixels.
+
+[transform random_posterize] Keeps the highest bits of each value.
+bits | int 0..8 | required | How many.
 probability | number 0..1 | 0.5 | That it does.
 
 [transform random_resized_crop] A random part of an image, scaled to a square.
 size | int 1..16384 | required | Its side.
 scale | numbers 0..1 | [0.08, 1] | The least and the largest part of the area.
 ratio | numbers 0..1000 | [0.75, 1.3333333333333333] | The least and the largest width / height.
+
+[transform random_rotation] Turns an image.
+degrees | numbers -360..360 | required | The least and the largest angle, counter-clockwise; [x]: from -x to x.
+interpolation | one of nearest, bilinear | nearest | Between pixels.
+
+[transform random_solarize] Inverts bright values.
+threshold | int 0..256 | required | From this one on.
+probability | number 0..1 | 0.5 | That it does.
+
+[transform random_vertical_flip] Mirrors an image, top to bottom.
+probability | number 0..1 | 0.5 | That it does.
 
 [transform rename] Moves a value to another key.
 from | text 1.. | required | Where it is.

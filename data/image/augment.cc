@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "data/image/colour.h"
-#include "data/image/resample.h"
+#include "data/image/warp.h"
 
 namespace composer {
 namespace {

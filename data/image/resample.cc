@@ -3,11 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <numbers>
-#include <utility>
 #include <vector>
 
 namespace composer {
@@ -94,8 +90,6 @@ Pixels ScaleColumns(const PixelView& image, int64_t height) {
   return result;
 }
 
-double Between(double a, double b, double part) { return a + (b - a) * part; }
-
 }  // namespace
 
 Pixels Crop(const PixelView& image, int64_t top, int64_t left, int64_t height, int64_t width) {
@@ -112,47 +106,35 @@ Pixels Resize(const PixelView& image, int64_t height, int64_t width) {
   return height == image.height ? result : ScaleColumns(result.view(), height);
 }
 
-Pixels Warp(const PixelView& image, const std::array<double, 6>& m) {
-  Pixels result(image.height, image.width, image.channels);
-  const auto height = static_cast<double>(image.height), width = static_cast<double>(image.width);
-  uint8_t* to = result.bytes.data();
+Pixels GaussianBlur(const PixelView& image, int64_t side, double sigma) {
+  const int64_t half = side / 2;
+  std::vector<double> weights;
+  double sum = 0;
+  for (int64_t i = -half; i <= half; ++i) {
+    weights.push_back(std::exp(-0.5 * std::pow(static_cast<double>(i) / sigma, 2)));
+    sum += weights.back();
+  }
+  const auto mirrored = [](int64_t at, int64_t size) { return at < 0 ? -at : at >= size ? 2 * (size - 1) - at : at; };
+  const int64_t channels = image.channels;
+  std::vector<double> rows(static_cast<size_t>(image.size()), 0.0);  // blurred along the rows
+  Pixels result = Pixels::Unset(image.height, image.width, image.channels);
   for (int64_t y = 0; y < image.height; ++y) {
-    const double row = static_cast<double>(y) + 0.5;
-    for (int64_t x = 0; x < image.width; ++x, to += image.channels) {
-      const double column = static_cast<double>(x) + 0.5;
-      double at_x = m[0] * column + m[1] * row + m[2], at_y = m[3] * column + m[4] * row + m[5];
-      if (!(at_x >= 0 && at_x < width && at_y >= 0 && at_y < height)) continue;
-      at_x -= 0.5;
-      at_y -= 0.5;
-      const double left = std::floor(at_x), top = std::floor(at_y);
-      const auto x0 = static_cast<int64_t>(left), y0 = static_cast<int64_t>(top);
-      const int64_t near = std::max<int64_t>(x0, 0) * image.channels;
-      const int64_t far = std::min(x0 + 1, image.width - 1) * image.channels;
-      const uint8_t* upper = image.row(std::max<int64_t>(y0, 0));
-      const uint8_t* lower = image.row(std::min(y0 + 1, image.height - 1));
-      for (int64_t c = 0; c < image.channels; ++c) {
-        const double above = Between(upper[near + c], upper[far + c], at_x - left);
-        const double below = Between(lower[near + c], lower[far + c], at_x - left);
-        to[c] = static_cast<uint8_t>(Between(above, below, at_y - top));
+    for (int64_t i = 0; i < image.stride(); ++i) {
+      for (int64_t k = -half; k <= half; ++k) {
+        const int64_t x = mirrored(i / channels + k, image.width);
+        rows[y * image.stride() + i] += weights[k + half] / sum * image.row(y)[x * channels + i % channels];
       }
     }
   }
+  for (int64_t y = 0; y < image.height; ++y) {
+    for (int64_t i = 0; i < image.stride(); ++i) {
+      double value = 0;
+      for (int64_t k = -half; k <= half; ++k)
+        value += weights[k + half] / sum * rows[mirrored(y + k, image.height) * image.stride() + i];
+      result.row(y)[i] = static_cast<uint8_t>(std::nearbyint(value));
+    }
+  }
   return result;
-}
-
-Pixels Rotate(const PixelView& image, double degrees) {
-  if (degrees == 0) return Pixels(image);
-  double turned = std::fmod(degrees, 360.0);  // Python's % is not negative, and rounds
-  if (turned < 0) turned += 360.0;
-  const double angle = -(turned * (std::numbers::pi / 180.0));
-  const auto rounded = [](double value) {  // to 15 decimals, as Python's round
-    char text[40];
-    std::snprintf(text, sizeof(text), "%.15f", value);
-    return std::strtod(text, nullptr);
-  };
-  const double x = static_cast<double>(image.width) / 2, y = static_cast<double>(image.height) / 2;
-  const double cosine = rounded(std::cos(angle)), sine = rounded(std::sin(angle));
-  return Warp(image, {cosine, sine, cosine * -x + sine * -y + x, -sine, cosine, -sine * -x + cosine * -y + y});
 }
 
 }  // namespace composer

@@ -1,9 +1,8 @@
-// Cutting, scaling and warping 8-bit images, to the bytes that PIL gives. Source: Pillow 11.3, by its results
+// Cutting, scaling and blurring 8-bit images, to the bytes that PIL gives. Source: Pillow 11.3, by its results
 // (tests/golden/images.json).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
 
 #include "data/image/pixels.h"
@@ -18,11 +17,8 @@ Pixels Crop(const PixelView& image, int64_t top, int64_t left, int64_t height, i
 // BILINEAR) and torchvision's Resize of PIL images; torchvision's Resize of tensors differs by 1 at most.
 Pixels Resize(const PixelView& image, int64_t height, int64_t width);
 
-// Maps the middle of pixel (x, y) of the result to (m0 x + m1 y + m2, m3 x + m4 y + m5) and interpolates there
-// bilinearly; what is outside is 0. PIL's Image.transform(size, AFFINE, m, BILINEAR).
-Pixels Warp(const PixelView& image, const std::array<double, 6>& m);
-
-// Turns around the middle, counter-clockwise. PIL's Image.rotate(degrees, BILINEAR), -90 < degrees < 90.
-Pixels Rotate(const PixelView& image, double degrees);
+// Blurs with a Gaussian of this width, over side x side pixels (odd); beyond its edges the image is mirrored.
+// torchvision's gaussian_blur, which differs by 1 where it rounds a half in float32.
+Pixels GaussianBlur(const PixelView& image, int64_t side, double sigma);
 
 }  // namespace composer

@@ -4,6 +4,8 @@
 #include "job/data/table_rows.h"
 #include "trainer/data/images/image_sources.h"
 #include "trainer/data/images/pixel_transforms.h"
+#include "trainer/data/images/tone_transforms.h"
+#include "trainer/data/images/warp_transforms.h"
 
 namespace composer {
 namespace {
@@ -96,6 +98,107 @@ TransformFactory ReadGrayscale(ConfigMap config) {
   return [=](const DataContext&) { return MakeGrayscale(channels, probability); };
 }
 
+double ReadProbability(ConfigMap& config) { return config.Double("probability", 0.5, {.min = 0, .max = 1}); }
+
+Sampling ReadSampling(ConfigMap& config, const char* fallback) {
+  return config.Choice("interpolation", {"nearest", "bilinear"}, fallback) == "nearest" ? Sampling::kNearest
+                                                                                        : Sampling::kBilinear;
+}
+
+// One number x means from -x to x.
+NumberRange ReadAngles(ConfigMap& config, const char* key, double most) {
+  const std::vector<double> angles = config.DoubleList(key, {0, 0}, {.min = -most, .max = most});
+  if (angles.size() == 1 && angles[0] >= 0) return {-angles[0], angles[0]};
+  if (angles.size() == 2 && angles[0] <= angles[1]) return {angles[0], angles[1]};
+  config.Reject(key, "must be two rising numbers, or one that is at least 0");
+  return {};
+}
+
+TransformFactory ReadRandomRotation(ConfigMap config) {
+  const NumberRange degrees = ReadAngles(config, "degrees", 360);
+  if (!config.Has("degrees")) config.Reject("degrees", "required");
+  const Sampling sampling = ReadSampling(config, "nearest");
+  return [=](const DataContext&) { return MakeRandomRotation(degrees, sampling); };
+}
+
+TransformFactory ReadRandomAffine(ConfigMap config) {
+  RandomAffineOptions options;
+  options.degrees = ReadAngles(config, "degrees", 360);
+  const std::vector<double> translate = config.DoubleList("translate", {0, 0}, {.min = 0, .max = 1});
+  if (translate.size() == 2) {
+    options.translate_x = translate[0];
+    options.translate_y = translate[1];
+  } else {
+    config.Reject("translate", "must be two numbers: of the width, and of the height");
+  }
+  ReadRange(config, "scale", 1000, options.scale.least, options.scale.most);
+  options.shear_x = ReadAngles(config, "shear", 89);
+  options.shear_y = ReadAngles(config, "shear_y", 89);
+  options.sampling = ReadSampling(config, "nearest");
+  return [=](const DataContext&) { return MakeRandomAffine(options); };
+}
+
+TransformFactory ReadRandomPerspective(ConfigMap config) {
+  const double distortion = config.Double("distortion_scale", 0.5, {.min = 0, .max = 1});
+  const double probability = ReadProbability(config);
+  const Sampling sampling = ReadSampling(config, "bilinear");
+  return [=](const DataContext&) { return MakeRandomPerspective(distortion, probability, sampling); };
+}
+
+TransformFactory ReadGaussianBlur(ConfigMap config) {
+  const int64_t side = config.RequiredInt("kernel_size", {.min = 1, .max = 1023});
+  NumberRange sigma = {0.1, 2};
+  ReadRange(config, "sigma", 1000, sigma.least, sigma.most);
+  if (side % 2 == 0) config.Reject("kernel_size", "must be odd");
+  return [=](const DataContext&) { return MakeGaussianBlur(side, sigma); };
+}
+
+TransformFactory ReadTone(ConfigMap& config, const char* name, ImageOperation operation, double strength) {
+  const double probability = ReadProbability(config);
+  return [=](const DataContext&) { return MakeRandomTone(name, {operation, strength}, probability); };
+}
+TransformFactory ReadRandomAutocontrast(ConfigMap config) {
+  return ReadTone(config, "random_autocontrast", ImageOperation::kAutocontrast, 0);
+}
+TransformFactory ReadRandomEqualize(ConfigMap config) {
+  return ReadTone(config, "random_equalize", ImageOperation::kEqualize, 0);
+}
+TransformFactory ReadRandomInvert(ConfigMap config) {
+  return ReadTone(config, "random_invert", ImageOperation::kSolarize, 0);
+}
+TransformFactory ReadRandomPosterize(ConfigMap config) {
+  const auto bits = static_cast<double>(config.RequiredInt("bits", {.min = 0, .max = 8}));
+  return ReadTone(config, "random_posterize", ImageOperation::kPosterize, bits);
+}
+TransformFactory ReadRandomSolarize(ConfigMap config) {
+  const auto threshold = static_cast<double>(config.RequiredInt("threshold", {.min = 0, .max = 256}));
+  return ReadTone(config, "random_solarize", ImageOperation::kSolarize, threshold);
+}
+TransformFactory ReadRandomSharpness(ConfigMap config) {
+  const double factor = config.Double("sharpness_factor", 2, {.min = 0});
+  return ReadTone(config, "random_adjust_sharpness", ImageOperation::kSharpness, factor);
+}
+
+TransformFactory ReadRandomErasing(ConfigMap config) {
+  RandomErasingOptions options;
+  options.probability = ReadProbability(config);
+  ReadRange(config, "scale", 1, options.scale.least, options.scale.most);
+  ReadRange(config, "ratio", 1000, options.ratio.least, options.ratio.most);
+  options.value = config.Double("value", 0);
+  return [=](const DataContext&) { return MakeRandomErasing(options); };
+}
+
+TransformFactory ReadRandomVerticalFlip(ConfigMap config) {
+  const double probability = ReadProbability(config);
+  return [=](const DataContext&) { return MakeRandomVerticalFlip(probability); };
+}
+
+TransformFactory ReadPadTransform(ConfigMap config) {
+  const int64_t padding = config.RequiredInt("padding", {.min = 0, .max = kMaxSide});
+  const double fill = config.Double("fill", 0);
+  return [=](const DataContext&) { return MakePad(padding, fill); };
+}
+
 TransformFactory ReadToFloat(ConfigMap /*config*/) {
   return [](const DataContext&) { return MakeToFloat(); };
 }
@@ -113,8 +216,21 @@ std::vector<TransformRow> ImageTransformRows() {
   return {{"center_crop", ReadCenterCrop},
           {"color_jitter", ReadColorJitter},
           {"decode_image", ReadDecodeImage},
+          {"gaussian_blur", ReadGaussianBlur},
           {"grayscale", ReadGrayscale},
+          {"pad", ReadPadTransform},
+          {"random_adjust_sharpness", ReadRandomSharpness},
+          {"random_affine", ReadRandomAffine},
+          {"random_autocontrast", ReadRandomAutocontrast},
+          {"random_equalize", ReadRandomEqualize},
+          {"random_erasing", ReadRandomErasing},
+          {"random_invert", ReadRandomInvert},
+          {"random_perspective", ReadRandomPerspective},
+          {"random_posterize", ReadRandomPosterize},
           {"random_resized_crop", ReadRandomResizedCrop},
+          {"random_rotation", ReadRandomRotation},
+          {"random_solarize", ReadRandomSolarize},
+          {"random_vertical_flip", ReadRandomVerticalFlip},
           {"resize", ReadResize},
           {"to_float", ReadToFloat}};
 }

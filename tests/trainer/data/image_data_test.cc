@@ -25,6 +25,8 @@
 #include "trainer/data/images/image_sources.h"
 #include "trainer/data/images/image_tensor.h"
 #include "trainer/data/images/pixel_transforms.h"
+#include "trainer/data/images/tone_transforms.h"
+#include "trainer/data/images/warp_transforms.h"
 #include "trainer/data/prepared_dataset.h"
 
 namespace composer {
@@ -317,6 +319,61 @@ TEST(PixelTransforms, DrawByTheSampleOnly) {
   // An image that no allowed box fits: the whole height of its middle.
   const at::Tensor wide = torch::arange(300, at::kByte).view({1, 1, 300}).expand({3, 2, 300});
   EXPECT_EQ(After(MakeRandomResizedCrop({.size = 5, .least_scale = 1}), wide).sizes(), (std::vector<int64_t>{3, 5, 5}));
+}
+
+TEST(WarpTransforms, DrawByTheSampleOnlyAndKeepTheSize) {
+  const at::Tensor image = Photograph();
+  const std::vector<SampleTransformPtr> random = {
+      MakeRandomRotation({-40, 40}),
+      MakeRandomAffine(
+          {.degrees = {-9, 9}, .translate_x = 0.2, .translate_y = 0.1, .scale = {0.7, 1.4}, .shear_x = {-10, 10}}),
+      MakeRandomPerspective(0.5, 0.7),
+      MakeGaussianBlur(5),
+      MakeRandomVerticalFlip(),
+      MakeRandomTone("random_invert", {ImageOperation::kSolarize, 0}),
+      MakeRandomErasing({})};
+  for (const SampleTransformPtr& transform : random) {
+    EXPECT_EQ(After(transform, image).sizes(), image.sizes());
+    bool differs = false;
+    for (uint64_t seed = 0; seed < 20; ++seed) {
+      EXPECT_TRUE(After(transform, image, seed).equal(After(transform, image, seed)));
+      differs = differs || !After(transform, image, seed).equal(After(transform, image, 20));
+    }
+    EXPECT_TRUE(differs);
+  }
+}
+
+TEST(WarpTransforms, DoWhatTheirNamesSay) {
+  const at::Tensor image = Photograph();
+  EXPECT_TRUE(After(MakeRandomRotation({0, 0}), image).equal(image));
+  EXPECT_TRUE(After(MakeRandomAffine({}), image).equal(image));
+  EXPECT_TRUE(After(MakeRandomVerticalFlip(1), image).equal(image.flip({1})));
+  EXPECT_TRUE(After(MakeRandomTone("random_invert", {ImageOperation::kSolarize, 0}, 1), image).equal(255 - image));
+  const at::Tensor framed = After(MakePad(2, 9), image);
+  EXPECT_EQ(framed.size(2), image.size(2) + 4);
+  EXPECT_EQ(framed[0][1][5].item<int>(), 9);
+  // Moved by whole pixels.
+  const at::Tensor moved = After(MakeRandomAffine({.translate_x = 1, .translate_y = 0}), image, 3);
+  EXPECT_FALSE(moved.equal(image));
+  // A box of the right area, of floats too.
+  const at::Tensor erased =
+      After(MakeRandomErasing({.probability = 1, .scale = {0.25, 0.25}, .ratio = {1, 1}, .value = -1}),
+            torch::ones({3, 20, 20}));
+  EXPECT_EQ(erased.eq(-1).sum().item<int64_t>(), 3 * 100);
+  EXPECT_TRUE(After(MakeRandomErasing({.probability = 0}), image).equal(image));
+}
+
+TEST(WarpTransforms, SayWhatTheyNeed) {
+  EXPECT_THAT(ImageError([] { MakeRandomRotation({3, 1}); }),
+              HasSubstr("random_rotation: degrees: must be two rising"));
+  EXPECT_THAT(ImageError([] { MakeRandomAffine({.scale = {0, 1}}); }), HasSubstr("random_affine: scale"));
+  EXPECT_THAT(ImageError([] { MakeRandomAffine({.translate_x = 2}); }), HasSubstr("random_affine: translate"));
+  EXPECT_THAT(ImageError([] { MakeGaussianBlur(4); }), HasSubstr("gaussian_blur: kernel_size: must be odd, got 4"));
+  EXPECT_THAT(ImageError([] { After(MakeGaussianBlur(9), torch::zeros({3, 4, 4}, at::kByte)); }),
+              HasSubstr("kernel_size 9 is too large for the image, 4 x 4"));
+  EXPECT_THAT(ImageError([] { After(MakeRandomPerspective(), torch::zeros({3, 2, 4}, at::kByte)); }),
+              HasSubstr("the image is 2 x 4"));
+  EXPECT_THAT(ImageError([] { MakeRandomErasing({.probability = 2}); }), HasSubstr("random_erasing: probability"));
 }
 
 TEST(PixelTransforms, SayWhatTheyNeed) {
