@@ -2,11 +2,13 @@
 #include "base/machine_stats.h"
 
 #include <sys/statvfs.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <map>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -142,6 +144,29 @@ std::vector<ProcessMemory> LargestProcesses(size_t limit, const std::string& pro
   if (processes.size() > limit) processes.resize(limit);
   for (ProcessMemory& process : processes) process.name = ProcessName(process.pid, proc);
   return processes;
+}
+
+std::string ValueOfLine(absl::string_view text, absl::string_view name, char separator) {
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(line, absl::MaxSplits(separator, 1));
+    if (absl::StripAsciiWhitespace(parts.first) != name) continue;
+    return std::string(absl::StripSuffix(absl::StripPrefix(absl::StripAsciiWhitespace(parts.second), "\""), "\""));
+  }
+  return "";
+}
+
+MachineNames ReadMachineNames(const std::string& proc, const std::string& etc) {
+  constexpr size_t kMostBytes = 200;
+  constexpr int64_t kMostCpuInfo = 16 << 20;
+  const auto in_file = [&](const std::string& path, absl::string_view name, char separator) {
+    return ValueOfLine(ReadFile(path, kMostCpuInfo).value_or(""), name, separator).substr(0, kMostBytes);
+  };
+  MachineNames names;
+  names.os = in_file(JoinPath(etc, "os-release"), "PRETTY_NAME", '=');
+  names.processor = in_file(JoinPath(proc, "cpuinfo"), "model name", ':');
+  utsname kernel{};
+  if (uname(&kernel) == 0) names.kernel = absl::StrCat(kernel.sysname, " ", kernel.release).substr(0, kMostBytes);
+  return names;
 }
 
 std::string ProcessName(int64_t pid, const std::string& proc) {

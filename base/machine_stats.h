@@ -65,6 +65,16 @@ absl::StatusOr<DiskSpace> ReadDiskSpace(const std::string& path);
 // Returns at most `limit` processes, largest first; leaves out those that cannot be read. Costs about 10 us per
 // process.
 std::vector<ProcessMemory> LargestProcesses(size_t limit, const std::string& proc = "/proc");
+// What the machine is; "" for what cannot be read. Each has 200 bytes at most.
+struct MachineNames {
+  std::string os;         // "Debian GNU/Linux 12 (bookworm)"
+  std::string kernel;     // "Linux 6.1.0"
+  std::string processor;  // "AMD EPYC 9B14"
+};
+MachineNames ReadMachineNames(const std::string& proc = "/proc", const std::string& etc = "/etc");
+// Returns the value of the first line "name: value" or "name=value" (`separator`) of a text, without quotes; or "".
+std::string ValueOfLine(absl::string_view text, absl::string_view name, char separator);
+
 // Returns "" when the name cannot be read.
 std::string ProcessName(int64_t pid, const std::string& proc = "/proc");
 

@@ -92,7 +92,7 @@ json SmallAsJson(const StateDict& state) {
 
 bool IsRunIdentity(absl::string_view member) {
   constexpr absl::string_view kMembers[] = {"run_name",   "run_folder", "save_folder",   "load_path", "saved_at",
-                                            "world_size", "hostname",   "configuration", "versions"};
+                                            "world_size", "hostname",   "configuration", "versions",  "environment"};
   return absl::EndsWith(member, "_wct") ||
          std::find(std::begin(kMembers), std::end(kMembers), member) != std::end(kMembers);
 }

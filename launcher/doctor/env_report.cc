@@ -13,7 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/console.h"
-#include "base/file.h"
+#include "base/machine_stats.h"
 #include "base/option_help.h"
 #include "base/options.h"
 #include "config/effective_config.h"
@@ -73,21 +73,11 @@ std::string Gpus(const DriverFacts& driver) {
       kinds, "; ", [](std::string* out, const auto& kind) { absl::StrAppend(out, kind.second, " x ", kind.first); });
 }
 
-// Returns the value of a line "name: value" or "name=value" of a system file.
-std::string LineOf(const std::string& path, absl::string_view name, char separator) {
-  const std::string text = ReadFile(path, 1 << 20).value_or("");
-  for (absl::string_view line : absl::StrSplit(text, '\n')) {
-    const std::vector<absl::string_view> parts = absl::StrSplit(line, absl::MaxSplits(separator, 1));
-    if (parts.size() == 2 && absl::StripAsciiWhitespace(parts[0]) == name)
-      return std::string(absl::StripSuffix(absl::StripPrefix(absl::StripAsciiWhitespace(parts[1]), "\""), "\""));
-  }
-  return "unknown";
-}
-
 ProgramFacts GatherPrograms(const DoctorFacts& machine, const Environment& environment) {
   ProgramFacts facts;
-  facts.os = LineOf("/etc/os-release", "PRETTY_NAME", '=');
-  facts.processor = LineOf("/proc/cpuinfo", "model name", ':');
+  const MachineNames names = ReadMachineNames();
+  facts.os = names.os.empty() ? "unknown" : names.os;
+  facts.processor = names.processor.empty() ? "unknown" : names.processor;
   if (machine.worker_path.empty()) {
     facts.worker_version = "composer_worker is missing beside composer";
     return facts;

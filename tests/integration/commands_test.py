@@ -4,6 +4,7 @@ import json
 import pathlib
 import struct
 import unittest
+import zipfile
 
 import harness
 from fsdp_test import GPT_JOB
@@ -78,6 +79,17 @@ class CommandsTest(harness.JobTest):
         said, _ = self.run_composer(*export, "--shape", "32")
         self.assertEqual(said, f"exported  {self.newest_checkpoint('run')}\nwrote     {out}\n")
         self.assertIn(b"layers.0.weight", out.read_bytes())
+        small = self.folder / "small.onnx"
+        self.run_composer("checkpoint", "export", run, small, "--shape", "32", "--quantize", "int8")
+        self.assertLess(small.stat().st_size, out.stat().st_size)
+        self.assertIn("must be int8", self.run_composer(*export, "--quantize", "int4", code=64)[1])
+        script = self.folder / "model.ts"
+        self.run_composer("checkpoint", "export", run, script, "--shape", "32")
+        self.assertIn("archive/code/__torch__/composer.py", zipfile.ZipFile(script).namelist())
+        wrong = ("checkpoint", "export", run, script, "--quantize", "int8")
+        self.assertIn("only x.onnx has int8", self.run_composer(*wrong, code=64)[1])
+        shown, _ = self.run_composer("checkpoint", "show", run)
+        self.assertRegex(shown, r'environment = \{"kernel":"Linux .*"os":')
         self.assertEqual(self.files("run"), before)
         self.assertIn("--overwrite replaces it", self.run_composer(*export, "--shape", "32", code=64)[1])
         newest = pathlib.Path(self.newest_checkpoint("run"))

@@ -15,6 +15,7 @@
 #include "trainer/core/model_sharding.h"
 #include "trainer/models/hugging_face_model.h"
 #include "trainer/resume/required_algorithms.h"
+#include "trainer/resume/saved_environment.h"
 #include "trainer/resume/saved_metrics.h"
 #include "trainer/resume/saved_optimizer.h"
 
@@ -181,6 +182,7 @@ SmallState SavedSmallState(const State& state, const SavedDataSettings& data, bo
   small["timestamp"] = state.timestamp.ToJson();
   if (state.identity.rank == 0)
     small["versions"] = nlohmann::json{{"composer", COMPOSER_VERSION}, {"libtorch", TORCH_VERSION}}.dump();
+  if (state.identity.rank == 0) small["environment"] = SavedEnvironment(state.identity.device);
   if (std::string required = RequiredAlgorithms(state.algorithms); !required.empty() && state.identity.rank == 0)
     small[kRequiredAlgorithmsKey] = std::move(required);
   if (const auto* model = dynamic_cast<const HuggingFaceModel*>(state.model.get());

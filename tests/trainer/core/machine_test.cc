@@ -78,6 +78,19 @@ TEST(MachineStatsTest, TheLargestProcessesComeFirst) {
   EXPECT_EQ(processes[1].name, "small");
 }
 
+TEST(MachineStatsTest, NamesOfTheMachineAreBounded) {
+  const TempDir folder;
+  ASSERT_TRUE(AtomicWriteFile(folder.Path("os-release"), "NAME=\"X\"\nPRETTY_NAME=\"Debian GNU/Linux 12\"\n").ok());
+  ASSERT_TRUE(AtomicWriteFile(folder.Path("cpuinfo"),
+                              "vendor_id\t: A\nmodel name\t: " + std::string(300, 'x') + "\nmodel name\t: second\n")
+                  .ok());
+  const MachineNames names = ReadMachineNames(folder.path(), folder.path());
+  EXPECT_EQ(names.os, "Debian GNU/Linux 12");
+  EXPECT_EQ(names.processor, std::string(200, 'x'));
+  EXPECT_THAT(names.kernel, HasSubstr("Linux "));
+  EXPECT_EQ(ReadMachineNames(folder.Path("none"), folder.Path("none")).os, "");
+}
+
 TEST(MachineStatsTest, ThisMachineCanBeRead) {
   const auto memory = ReadMachineMemory();
   ASSERT_TRUE(memory.ok()) << memory.status();

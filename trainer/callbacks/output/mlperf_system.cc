@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sys/utsname.h>
 #include <torch/version.h>
 
 #include "absl/strings/str_cat.h"
@@ -41,11 +40,6 @@ std::string GpuName(const State& state) {
   return (*nvml)->Name(0).value_or("");
 }
 
-std::string OperatingSystem() {
-  utsname names{};
-  return uname(&names) == 0 ? absl::StrCat(names.sysname, " ", names.release) : "";
-}
-
 }  // namespace
 
 // The fields are those of the submission rules' systems/*.json. Source: mosaicml composer/callbacks/mlperf.py.
@@ -79,7 +73,7 @@ std::string MlperfSystemJson(const MLPerfCallback::Options& options, const State
     system[field] = "";
   system["framework"] = absl::StrCat("LibTorch ", TORCH_VERSION, " and Composer in C++ ", COMPOSER_VERSION);
   system["other_software_stack"] = nlohmann::ordered_json::object();
-  system["operating_system"] = OperatingSystem();
+  system["operating_system"] = ReadMachineNames().kernel;
   system["sw_notes"] = "";
   return system.dump(4, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
