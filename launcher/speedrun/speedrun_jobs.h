@@ -10,6 +10,8 @@ extern const char kFashionPlainJob[];
 extern const char kFashionRecipeJob[];
 extern const char kGptPlainJob[];
 extern const char kGptRecipeJob[];
+extern const char kBertPlainJob[];
+extern const char kBertRecipeJob[];
 
 // What is to be reached.
 struct SpeedrunTask {

@@ -89,7 +89,7 @@ TEST(SpeedrunLines, ArmsAreCompared) {
 
 TEST(SpeedrunCommand, MistakesAreNamed) {
   const std::pair<std::vector<std::string>, const char*> rows[] = {
-      {{}, "speedrun takes one of fashion and gpt"},
+      {{}, "speedrun takes one of fashion, gpt and bert"},
       {{"fashon"}, "not `fashon` (did you mean `fashion`?)"},
       {{"gpt", "more"}, "`more` is no change of the jobs, key=value"},
       {{"gpt", "--arm", "fast"}, "--arm"},
