@@ -2,7 +2,8 @@
 // or is refused before its first step by a message that names the algorithm or the way.
 //
 // "Like" is: the same bits with determinism: elastic; 1e-4 of the losses in float32, whose sums have another order;
-// 2e-2 in bfloat16 (2^-8 is the distance of two numbers). Algorithms that draw, or use statistics of a rank's own
+// 2e-2 in bfloat16 (2^-8 is the distance of two numbers) and what one rank's losses differ from its own in float32,
+// since that is how much such a run amplifies rounding (weight_standardization: 6 % after 5 steps). Algorithms that draw, or use statistics of a rank's own
 // samples, need not be like one rank: ranks are threads here and share torch's generator. They must train, with finite
 // losses.
 // SPDX-License-Identifier: Apache-2.0
@@ -14,6 +15,7 @@
 #include <cstdio>
 #include <map>
 #include <random>
+#include <tuple>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -51,6 +53,13 @@ const LayerPlan& PlanOfGpt() {
   return plan;
 }
 
+// With determinism: elastic a microbatch is a leaf of the sum, so that one rank must have the leaves of the others: one
+// sample each where each of 4 ranks makes two passes over its 2, else the 2 of a virtual shard.
+bool HasLeavesOfOne(const AlgorithmCell& cell) {
+  return cell[AlgorithmCell::kElastic] == 1 && cell[AlgorithmCell::kPasses] == 1 &&
+         cell[AlgorithmCell::kMesh] == kHybrid;
+}
+
 TrainerOptions OptionsOf(const AlgorithmCell& cell, Workload workload) {
   const size_t mesh = cell[AlgorithmCell::kMesh];
   TrainerOptions options = CaseRun(workload, {AlgorithmCases()[cell[AlgorithmCell::kAlgorithm]]});
@@ -60,6 +69,7 @@ TrainerOptions OptionsOf(const AlgorithmCell& cell, Workload workload) {
   if (cell[AlgorithmCell::kPasses] == 1) options.device_train_microbatch_size = 4 / ranks;
   if (cell[AlgorithmCell::kCheckpointing] == 1) options.activations.checkpoint.every = 1;
   if (cell[AlgorithmCell::kElastic] == 1) options.virtual_shards = 4;
+  if (HasLeavesOfOne(cell)) options.device_train_microbatch_size = 1;
   if (mesh == kFull || mesh == kHybrid) options.fsdp.emplace();
   if (mesh == kHybrid) options.fsdp->data_parallel_replicate_degree = 2;
   if (mesh == kTensor) {
@@ -123,13 +133,17 @@ class AlgorithmProduct {
     ASSERT_EQ(result.losses.size(), static_cast<size_t>(kCaseBatches));
     for (const double loss : result.losses) ASSERT_TRUE(std::isfinite(loss)) << loss;
     if (one.draws || !one.same_on_ranks) return;
-    const RunResult& alone = OneRank(cell, workload);
+    const bool bf16 = OptionsOf(cell, workload).precision == Precision::kAmpBf16;
+    const RunResult& alone = OneRank(cell, workload, bf16);
     ASSERT_TRUE(alone.status.ok()) << alone.status;
     if (result.losses == alone.losses) ++same_bits_;
     if (cell[AlgorithmCell::kElastic] == 1) EXPECT_EQ(result.losses, alone.losses);
-    const bool bf16 = OptionsOf(cell, workload).precision == Precision::kAmpBf16;
-    for (size_t i = 0; i < result.losses.size(); ++i)
-      EXPECT_NEAR(result.losses[i] / alone.losses[i], 1, bf16 ? 2e-2 : 1e-4) << "step " << i;
+    const RunResult& exact = OneRank(cell, workload, false);
+    ASSERT_TRUE(exact.status.ok()) << exact.status;
+    for (size_t i = 0; i < result.losses.size(); ++i) {
+      const double rounding = bf16 ? 2e-2 + std::abs(exact.losses[i] / alone.losses[i] - 1) : 1e-4;
+      EXPECT_NEAR(result.losses[i] / alone.losses[i], 1, rounding) << "step " << i;
+    }
   }
 
   void ExpectRefusal(const AlgorithmCase& one, const RunResult& result) {
@@ -138,21 +152,27 @@ class AlgorithmProduct {
     EXPECT_TRUE(result.losses.empty()) << "refused after it had begun: " << message;
     const auto names = [&](absl::string_view word) { return absl::StrContains(message, word); };
     EXPECT_TRUE(names(one.key) || names(MakeCase(one)->name()) || names("tensor_parallel_degree") ||
-                names("activation_checkpointing") || names("determinism: elastic"))
+                names("tp.layer_plan") || names("activation_checkpointing") || names("determinism: elastic"))
         << message;
     ++refusals_[message];
   }
 
-  // The same on one rank, in one pass and without recomputing.
-  const RunResult& OneRank(AlgorithmCell cell, Workload workload) {
+  // The same on one rank, in one pass but for leaves of one sample, and without recomputing.
+  const RunResult& OneRank(const AlgorithmCell& cell, Workload workload, bool bf16) {
+    AlgorithmCell one = cell;
     for (const auto factor : {AlgorithmCell::kMesh, AlgorithmCell::kPasses, AlgorithmCell::kCheckpointing})
-      cell.at[factor] = 0;
-    const auto [place, is_new] = alone_.try_emplace(cell.at);
-    if (is_new) place->second = Train(OptionsOf(cell, workload));
+      one.at[factor] = 0;
+    const auto [place, is_new] = alone_.try_emplace({one.at, workload, HasLeavesOfOne(cell), bf16});
+    if (is_new) {
+      TrainerOptions options = OptionsOf(one, workload);
+      if (HasLeavesOfOne(cell)) options.device_train_microbatch_size = 1;
+      options.precision = bf16 ? Precision::kAmpBf16 : Precision::kFp32;
+      place->second = Train(std::move(options));
+    }
     return place->second;
   }
 
-  std::map<std::array<size_t, AlgorithmCell::kCount>, RunResult> alone_;
+  std::map<std::tuple<std::array<size_t, AlgorithmCell::kCount>, Workload, bool, bool>, RunResult> alone_;
   std::map<std::string, std::array<Square, std::size(kMeshNames)>> rows_;
   std::map<std::string, int> refusals_;
   int cells_ = 0, same_bits_ = 0;
@@ -186,7 +206,7 @@ TEST(AlgorithmProduct, EachAlgorithmOnceIsLikeOneRank) {
   }
 }
 
-// Prints what docs/results/algorithm_product.md shows.
+// Prints what docs/results/algorithm_pairs.md shows.
 TEST(AlgorithmProduct, DISABLED_EveryCellIsLikeOneRankOrRefused) {
   AlgorithmProduct product;
   std::vector<AlgorithmCell> cells = AllAlgorithmCells();

@@ -42,6 +42,14 @@ at::Tensor Smaller(const at::Tensor& inputs, double scale_factor) {
   }
 }
 
+at::Tensor SampleLosses(Model& model, const at::Tensor& outputs, const Batch& batch) {
+  try {
+    return model.sample_losses(outputs, batch);
+  } catch (const c10::NotImplementedError& error) {
+    TORCH_CHECK_VALUE(false, "selective_backprop: ", error.what_without_backtrace());
+  }
+}
+
 std::vector<double> UniformDraws(int64_t count) {
   const at::Tensor draws = torch::rand({count}, torch::dtype(at::kDouble));
   const auto* data = static_cast<const double*>(draws.const_data_ptr());
@@ -112,7 +120,7 @@ at::Tensor SelectiveBackprop::Losses(State& state) const {
   if (options_.scale_factor < 1) batch.inputs = Smaller(batch.inputs, options_.scale_factor);
   WholeModelScope whole(state.sharding);
   const at::Tensor outputs = state.model->forward(batch);
-  const at::Tensor losses = state.model->sample_losses(outputs, batch).to(at::kCPU, at::kDouble).contiguous();
+  const at::Tensor losses = SampleLosses(*state.model, outputs, batch).to(at::kCPU, at::kDouble).contiguous();
   whole.End();
   TORCH_CHECK_VALUE(losses.dim() == 1 && losses.size(0) == batch.num_samples, "selective_backprop: ", batch.num_samples,
                     " samples have losses of shape ", losses.sizes());

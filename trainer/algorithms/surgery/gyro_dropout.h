@@ -53,7 +53,8 @@ class GyroDropout final : public Algorithm {
  public:
   explicit GyroDropout(const GyroDropoutOptions& options = {}) : options_(options) {}
   std::string name() const override { return "GyroDropout"; }
-  EventSet events() const override { return {Event::kInit, Event::kBatchStart}; }
+  // Before the batch is there, since SelectiveBackprop runs the model as soon as it is.
+  EventSet events() const override { return {Event::kInit, Event::kBeforeDataloader}; }
   bool Match(Event /*event*/, const State& /*state*/) const override { return true; }
   absl::Status ChangeModel(Model& model, const ModelContext& context) override;
   // Returns kInvalidArgument at INIT when max_duration has another unit.

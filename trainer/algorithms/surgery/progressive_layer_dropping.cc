@@ -16,6 +16,14 @@
 namespace composer {
 namespace {
 
+// Returns x. Where nothing before it is trained (LoRA), all that is trained may be left out in a step; its loss must have
+// a backward pass all the same, whose gradients are 0.
+at::Tensor LeftOut(const at::Tensor& x) {
+  at::Tensor same = x.clone();
+  if (at::GradMode::is_enabled() && !same.requires_grad()) same.requires_grad_(true);
+  return same;
+}
+
 class LayerDropper final : public BlockWrapper {
  public:
   LayerDropper(std::shared_ptr<const double> theta, size_t index, size_t count)
@@ -25,7 +33,7 @@ class LayerDropper final : public BlockWrapper {
     if (!inner.module().is_training()) return inner(inputs);
     const at::Tensor& x = inputs.at(0);
     const double kept = KeepProbability(*theta_, index_, count_);
-    if (at::bernoulli(torch::full({}, kept)).item<float>() == 0) return x.clone();
+    if (at::bernoulli(torch::full({}, kept)).item<float>() == 0) return LeftOut(x);
     const at::Tensor y = inner(inputs);
     TORCH_CHECK_VALUE(y.sizes() == x.sizes(), "progressive_layer_dropping: block ", index_, " (", inner.module().name(),
                       ") makes ", y.sizes(), " of ", x.sizes(), ", so that it cannot be left out");

@@ -37,7 +37,8 @@ class ProgressiveLayerDropping final : public Algorithm {
   explicit ProgressiveLayerDropping(const LayerDroppingOptions& options)
       : options_(options), theta_(std::make_shared<double>(1)) {}
   std::string name() const override { return "ProgressiveLayerDropping"; }
-  EventSet events() const override { return {Event::kInit, Event::kBatchStart}; }
+  // Before the batch is there, since SelectiveBackprop runs the model as soon as it is.
+  EventSet events() const override { return {Event::kInit, Event::kBeforeDataloader}; }
   bool Match(Event /*event*/, const State& /*state*/) const override { return true; }
   // Returns kInvalidArgument for a model without blocks.
   absl::Status ChangeModel(Model& model, const ModelContext& context) override;

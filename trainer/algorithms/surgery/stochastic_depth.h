@@ -58,7 +58,8 @@ class StochasticDepth final : public Algorithm {
  public:
   explicit StochasticDepth(StochasticDepthOptions options) : options_(std::move(options)) {}
   std::string name() const override { return "StochasticDepth"; }
-  EventSet events() const override { return {Event::kInit, Event::kBatchStart}; }
+  // Before the batch is there, since SelectiveBackprop runs the model as soon as it is.
+  EventSet events() const override { return {Event::kInit, Event::kBeforeDataloader}; }
   bool Match(Event event, const State& state) const override;
   absl::Status ChangeModel(Model& model, const ModelContext& context) override;
   absl::Status Apply(Event event, State& state, Logger& logger) override;
