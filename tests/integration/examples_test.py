@@ -122,6 +122,19 @@ class ExamplesTest(harness.JobTest):
         again = (self.run_folder("diffusion") / "images/sampled-ba4.png").read_bytes()
         self.assertEqual(struct.unpack(">II", again[16:24]), (3 * 16, 3 * 16))
 
+    def test_stable_diffusion_with_its_autoencoder(self):
+        shutil.copytree(EXAMPLES / "stable-diffusion", self.folder, dirs_exist_ok=True)
+        subprocess.run([sys.executable, "make_folder.py", "sd", "64"], cwd=self.folder, check=True)
+        short = ["schedulers.t_warmup=0ba", "global_train_batch_size=16"]
+        self.run_composer("-n", 1, "autoencoder.yaml", *short, "max_duration=4ba", timeout=120)
+        self.run_composer("checkpoint", "export", "runs/sd-autoencoder/checkpoints", "sd/vae/diffusion_pytorch_model.safetensors")
+        self.run_composer("-n", 2, "train.yaml", *short, "max_duration=4ba", "algorithms.ema.half_life=1ba",
+                          "callbacks.log_diffusion_images.num_inference_steps=2",
+                          "parallelism_config={fsdp: {sharding_strategy: FULL_SHARD}}", timeout=180)
+        self.assertEqual(len(self.losses("sd")), 4)
+        picture = (self.run_folder("sd") / "images/sampled-ba4.png").read_bytes()
+        self.assertEqual(struct.unpack(">II", picture[16:24]), (3 * 16, 3 * 16), "eight pictures, decoded")
+
     def captioned_pictures(self, count):
         """A tar file of red pictures, 20 x 16, each with a caption."""
         def chunk(kind, body):
