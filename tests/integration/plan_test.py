@@ -42,6 +42,11 @@ class PlanTest(harness.JobTest):
                 self.assertIn(f"{RECIPE_SIZES[name]} parameters, " if name in RECIPE_SIZES else " parameters, ", out)
                 self.assertIn("are left for activations", out)
 
+    def test_resnet_50_on_imagenet(self):
+        out, _ = self.plan(harness.ROOT / "examples/resnet-images/resnet50-imagenet.yaml", "-n", 8, "--gpu", "h100-80")
+        self.assertIn("25557032 parameters, 25557032 of them trained; 8 ranks, not sharded\n", out)  # as torchvision counts them
+        self.assertRegex(out, r"(?m)^ +512 ")
+
     def test_a_model_that_does_not_fit_and_what_to_change(self):
         out, _ = self.plan(PUBLISHED / "mpt-7b.yaml", "-n", 8, "--gpu", "a100-40", "fsdp_config.sharding_strategy=NO_SHARD")
         self.assertRegex(out, r"does not fit: .* more than .*a100-40.*FULL_SHARD")
