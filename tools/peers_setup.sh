@@ -3,7 +3,7 @@
 # the repository:
 #   $COMPOSER_PEERS/torch211   torch 2.11.0 (torchrun), numpy, safetensors          4.6 GB
 #   $COMPOSER_PEERS/mosaic     mosaicml 0.32.1 with the torch 2.7 it asks for       5.2 GB
-#   $COMPOSER_PEERS/tokenizers   tokenizers, tiktoken, sentencepiece, only with the argument `tokenizers`, and then alone
+#   $COMPOSER_PEERS/tokenizers   tokenizers, tiktoken, sentencepiece, gigatoken, only with the argument `tokenizers`, and then alone
 #   $COMPOSER_PEERS/streaming, grain  mosaicml-streaming 0.13.0 and Grain, only with the argument `streaming`, and then alone
 # The default of COMPOSER_PEERS is /tmp/composer-peers. Nothing of ours needs them to build, run or pass its tests.
 # Safe to repeat: an environment whose stamp matches is left alone. About 80 s each; `import torch` needs the CUDA
@@ -51,7 +51,7 @@ if [[ "${1:-}" == streaming ]]; then
   exit
 fi
 if [[ "${1:-}" == tokenizers ]]; then
-  install tokenizers tokenizers==0.23.3 tiktoken==0.14.0 sentencepiece==0.2.3
+  install tokenizers tokenizers==0.23.3 tiktoken==0.14.0 sentencepiece==0.2.3 gigatoken==0.10.0
   exit
 fi
 install torch211 torch==2.11.0 numpy==2.2.6 safetensors==0.6.2 packaging==26.3
