@@ -1,10 +1,24 @@
-# The CUDA module (worker/cuda) is a plugin of its own, so that a CPU run loads no CUDA library; it is skipped when the toolkit is missing.
+# The CUDA module (worker/cuda) is a plugin of its own, so that a CPU run loads no CUDA library. Without a toolkit it is left out, which one line
+# says; with a toolkit that lacks something it is left out, too, but under CI=true that is an error: it would be untested in silence.
 find_program(COMPOSER_NVCC nvcc HINTS /usr/local/cuda/bin)
 find_path(COMPOSER_CUDA_INCLUDE cuda_runtime_api.h HINTS /usr/local/cuda/include)
 find_path(COMPOSER_NCCL_INCLUDE nccl.h HINTS /usr/local/cuda/include /usr/local/include)
-if(COMPOSER_NVCC AND COMPOSER_CUDA_INCLUDE AND COMPOSER_NCCL_INCLUDE)
+find_library(COMPOSER_CUDART NAMES cudart libcudart.so.13 HINTS /usr/local/cuda/lib64)
+set(COMPOSER_CUDA_ARCHITECTURES
+  -gencode arch=compute_80,code=[sm_80,compute_80] -gencode arch=compute_90,code=sm_90 -gencode arch=compute_100,code=sm_100)
+set(missing)
+foreach(part COMPOSER_NVCC COMPOSER_CUDA_INCLUDE COMPOSER_NCCL_INCLUDE COMPOSER_CUDART)
+  if(NOT ${part})
+    list(APPEND missing ${part})
+  endif()
+endforeach()
+set(COMPOSER_CUDA OFF)
+if(NOT missing)
   set(COMPOSER_CUDA ON)
+elseif(NOT COMPOSER_NVCC)
+  message(STATUS "CUDA module: left out, this machine has no CUDA toolkit (no nvcc); device: gpu is not in this build")
+elseif("$ENV{CI}" STREQUAL "true")
+  message(FATAL_ERROR "CUDA module: CI=true and ${COMPOSER_NVCC} is there, but not found are ${missing}")
 else()
-  set(COMPOSER_CUDA OFF)
-  message(STATUS "CUDA module: skipped (nvcc, cuda_runtime_api.h or nccl.h not found)")
+  message(STATUS "CUDA module: left out, ${COMPOSER_NVCC} is there, but not found are ${missing}; device: gpu is not in this build")
 endif()

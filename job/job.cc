@@ -163,6 +163,7 @@ void ReadTraining(ConfigMap root, bool trains, Job& job) {
   job.gpu = root.Choice("device", {"cpu", "gpu"}, "cpu") == "gpu";
   job.allow_tf32 = root.Bool("allow_tf32", true);
   if (!job.allow_tf32 && !job.gpu) root.Reject("allow_tf32", "false needs device: gpu; a CPU has no TF32");
+  job.own_kernels = root.Choice("kernels", {"auto", "off"}, "auto") == "auto";
   options.precision = ReadPrecision(root, job.gpu);
   options.keep_in_fp32.texts = root.StringList("keep_in_fp32", {});
   ReadCollectives(root, job);

@@ -36,8 +36,9 @@ struct Job {
   std::string run_name;
   std::string run_folder;  // absolute
   double dist_timeout_seconds = 300;
-  bool gpu = false;        // device: gpu
-  bool allow_tf32 = true;  // of float32 products on a GPU
+  bool gpu = false;         // device: gpu
+  bool allow_tf32 = true;   // of float32 products on a GPU
+  bool own_kernels = true;  // kernels: auto
   HostCollectives collectives = HostCollectives::kAuto;
   bool debug_collectives = false;
 

@@ -42,9 +42,9 @@ LEVELS = {
              "tokenizers/files", "tokenizers/train", "tools"],
     "checkpoint": ["exchange format", "folder torch_files", "load save", "tools"],
     "job": ["plugin", "algorithms compat data loggers models plan", ""],
-    "worker": ["cuda", ""],
+    "worker": ["cuda/kernels", "cuda", ""],
     "trainer": [
-        "step loss layers", "core", "init options tokenizers export", "collectives", "parallel/activations optim/matrix optim/schedule",
+        "kernels", "step loss layers", "core", "init options tokenizers export", "collectives", "parallel/activations optim/matrix optim/schedule",
         "data metrics memory optim algorithms/schedule algorithms/surgery loggers profiler",
         "algorithms parallel/fsdp parallel/ddp parallel/tensor elastic data/images data/tables", "parallel/norms models algorithms/augment",
         "models/text", "models/vision", "models/hf",

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 #include "config/job_check.h"
@@ -34,6 +35,7 @@
 #include "trainer/trainer.h"
 #include "worker/agent_supervision.h"
 #include "worker/cuda/cuda_loader.h"
+#include "worker/cuda/kernel_choice.h"
 #include "worker/exit_codes.h"
 #include "worker/gpu_math.h"
 #include "worker/job_seed.h"
@@ -106,6 +108,10 @@ absl::Status UseGpu(WorkerContext& context, const Job& job) {
   return CatchTorch([&] {
     context.cuda->SetDevice(context.place.local_rank);
     SetGpuMath(job.allow_tf32, job.options.deterministic_mode);
+    const KernelChoice kernels = ChooseKernels(job.own_kernels ? KernelsKey::kAuto : KernelsKey::kOff,
+                                               context.cuda->capability(context.place.local_rank));
+    if (context.place.rank == 0) LOG(INFO) << kernels.reason;
+    if (kernels.use) context.cuda->RegisterKernels();
   });
 }
 

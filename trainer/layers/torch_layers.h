@@ -11,6 +11,7 @@
 #include <torch/nn/modules/normalization.h>
 #include <torch/nn/modules/pooling.h>
 
+#include "trainer/layers/fused_layers.h"
 #include "trainer/layers/layer.h"
 
 namespace composer {
@@ -26,13 +27,21 @@ class TorchLayer : public Impl, public Layer {
 
 using Conv2dLayer = TorchLayer<torch::nn::Conv2dImpl>;
 using BatchNorm2dLayer = TorchLayer<torch::nn::BatchNorm2dImpl>;
-using LayerNormLayer = TorchLayer<torch::nn::LayerNormImpl>;
 using GroupNormLayer = TorchLayer<torch::nn::GroupNormImpl>;
 using EmbeddingLayer = TorchLayer<torch::nn::EmbeddingImpl>;
 using MaxPool2dLayer = TorchLayer<torch::nn::MaxPool2dImpl>;
 using ReluLayer = TorchLayer<torch::nn::ReLUImpl>;
 using GeluLayer = TorchLayer<torch::nn::GELUImpl>;
+using SiluLayer = TorchLayer<torch::nn::SiLUImpl>;
 using SigmoidLayer = TorchLayer<torch::nn::SigmoidImpl>;
+
+class LayerNormLayer : public torch::nn::LayerNormImpl, public NormLayer {
+ public:
+  using LayerNormImpl::LayerNormImpl;
+  kernels::NormWeights norm_weights() const override { return {weight, bias, options.eps(), /*centred=*/true}; }
+  at::Tensor WithoutKernel(const at::Tensor& x) override { return LayerNormImpl::forward(x); }
+  using NormLayer::forward;
+};
 
 // Same as torch's F.linear, one operation. LibTorch's Linear adds the bias separately to a three-dimensional input,
 // which rounds twice in bfloat16.

@@ -71,7 +71,7 @@ class FeedForward final : public torch::nn::Module, public Layer {
 
   at::Tensor forward(const at::Tensor& x) override {
     ModuleCall call(*this, x);
-    return call.Output(proj_->forward(gelu_->forward(fc_->forward(x))));
+    return call.Output(proj_->forward(LinearActivation(*fc_, *gelu_, x)));
   }
 
  private:
@@ -97,8 +97,8 @@ class GptBlock final : public Block {
     const at::Tensor& x = inputs[0];
     std::vector<at::Tensor> to_attention = inputs;
     to_attention[0] = ln_1_->forward(x);
-    const at::Tensor y = x + attn_dropout_->forward(attn_->Run(to_attention));
-    return y + mlp_dropout_->forward(mlp_->forward(ln_2_->forward(y)));
+    const auto [sum, y] = AddNorm(*ln_2_, x, attn_dropout_->forward(attn_->Run(to_attention)));
+    return sum + mlp_dropout_->forward(mlp_->forward(y));
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include "absl/cleanup/cleanup.h"
+#include "trainer/layers/fused_layers.h"
 #include "trainer/loss/cross_entropy.h"
 
 namespace composer {
@@ -17,6 +18,7 @@ void LanguageModel::SetLossChunk(int64_t tokens) {
 }
 
 at::Tensor LanguageModel::LossOfLogits(const at::Tensor& logits, const at::Tensor& targets) {
+  if (kernels::TakesCrossEntropy(logits)) return kernels::CrossEntropyWithGradient(logits, targets, kIgnoreIndex);
   return at::cross_entropy_loss(logits.to(at::kFloat), targets, {}, at::Reduction::None, kIgnoreIndex);
 }
 

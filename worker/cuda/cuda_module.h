@@ -27,6 +27,11 @@ class CudaModule {
   // by the collective and never ends the process.
   virtual c10::intrusive_ptr<c10d::Backend> CreateNcclGroup(c10::intrusive_ptr<c10d::Store> store,
                                                             const NcclOptions& options) = 0;
+  // The GPU's compute capability, 90 for 9.0.
+  virtual int capability(int index) const = 0;
+  // Makes our own kernels those of the operators composer::… on CUDA from here on (trainer/kernels/operators.h). Must
+  // be called once at most.
+  virtual void RegisterKernels() = 0;
   // Returns what NCCL's flight recorder knows of all groups, as JSON. Any thread.
   virtual std::string FlightRecord() = 0;
 };

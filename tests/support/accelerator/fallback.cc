@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/support/accelerator/call_signature.h"
 #include "tests/support/accelerator/generator.h"
+#include "tests/support/accelerator/install.h"
 #include "tests/support/accelerator/machine.h"
 #include "tests/support/accelerator/shadow.h"
 
@@ -264,6 +265,15 @@ void RegisterCpuKernels() {
     if (views) continue;
     const std::string full = name.overload_name.empty() ? name.name : absl::StrCat(name.name, ".", name.overload_name);
     library.impl(full.c_str(), torch::CppFunction::makeFromBoxedFunction<&RunOnMock>());
+  }
+}
+
+void RegisterOwnOperators() {
+  static torch::Library& library =
+      *new torch::Library(torch::Library::IMPL, "composer", c10::DispatchKey::CUDA, __FILE__, __LINE__);
+  for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
+    if (absl::StartsWith(name.name, "composer::"))
+      library.impl(name.name.c_str(), torch::CppFunction::makeFromBoxedFunction<&RunOnMock>());
   }
 }
 

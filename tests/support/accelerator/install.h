@@ -9,6 +9,10 @@ namespace composer::mock {
 // Must be called before anything asks LibTorch for CUDA, in a program that does not load libtorch_cuda.so.
 void Install();
 
+// Makes the references of our own operators (trainer/kernels/operators.h) kernels of the mock, as the CUDA module makes
+// ours: then models call them. At most once; after Install.
+void RegisterOwnOperators();
+
 // Parts of Install.
 void InstallGuard();
 void InstallHostSide();

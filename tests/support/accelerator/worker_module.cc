@@ -33,6 +33,8 @@ class MockModule final : public CudaModule {
     return c10::make_intrusive<MockGroup>(ExchangeOfProcesses(store, options.rank, options.world_size, options.timeout),
                                           options.rank, options.world_size);
   }
+  int capability(int /*index*/) const override { return 80; }
+  void RegisterKernels() override { RegisterOwnOperators(); }
   std::string FlightRecord() override { return R"({"entries": []})"; }
 };
 

@@ -7,6 +7,7 @@
 #include "trainer/core/block.h"
 #include "trainer/core/module_call.h"
 #include "trainer/layers/attention_core.h"
+#include "trainer/layers/fused_layers.h"
 #include "trainer/models/text/decoder_model.h"
 #include "trainer/models/text/text_layers.h"
 
@@ -62,7 +63,7 @@ class BertBranchEnd final : public torch::nn::Module, public Layer {
 
   at::Tensor forward(const at::Tensor& x) override { return dropout_->forward(dense_->forward(x)); }
   at::Tensor Run(const std::vector<at::Tensor>& inputs) override {
-    return norm_->forward(forward(inputs.at(0)) + inputs.at(1));
+    return AddNorm(*norm_, inputs.at(1), forward(inputs.at(0))).y;
   }
 
  private:
@@ -94,7 +95,7 @@ class BertBlock final : public Block {
   at::Tensor Compute(const std::vector<at::Tensor>& inputs) override {
     const at::Tensor& x = inputs[0];
     const at::Tensor y = attention_->output->Run({attention_->self->Run(inputs), x});
-    return output_->Run({intermediate_->act->forward(intermediate_->dense->forward(y)), y});
+    return output_->Run({LinearActivation(*intermediate_->dense, *intermediate_->act, y), y});
   }
 
  private:

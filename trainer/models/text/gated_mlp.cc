@@ -5,6 +5,7 @@
 #include <torch/types.h>
 
 #include "trainer/core/module_call.h"
+#include "trainer/layers/fused_layers.h"
 #include "trainer/models/text/text_layers.h"
 
 namespace composer {
@@ -17,7 +18,7 @@ GatedMlp::GatedMlp(const LlamaOptions& options, const Names& names)
 
 at::Tensor GatedMlp::forward(const at::Tensor& x) {
   ModuleCall call(*this, x);
-  return call.Output(down_->forward(act_->forward(gate_->forward(x)) * up_->forward(x)));
+  return call.Output(down_->forward(GatedActivation(*act_, gate_->forward(x), up_->forward(x))));
 }
 
 SparseExperts::SparseExperts(const LlamaOptions& options)

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "trainer/core/block.h"
 #include "trainer/core/module_call.h"
+#include "trainer/layers/fused_layers.h"
 #include "trainer/models/text/text_layers.h"
 
 namespace composer {
@@ -74,8 +75,8 @@ class Gpt2Block final : public Block {
   at::Tensor Compute(const std::vector<at::Tensor>& inputs) override {
     std::vector<at::Tensor> to_attention = inputs;
     to_attention[0] = ln_1_->forward(inputs[0]);
-    const at::Tensor y = inputs[0] + attn_->Run(to_attention);
-    return y + mlp_->forward(ln_2_->forward(y));
+    const auto [sum, y] = AddNorm(*ln_2_, inputs[0], attn_->Run(to_attention));
+    return sum + mlp_->forward(y);
   }
 
  private:

@@ -6,6 +6,7 @@
 
 #include "trainer/core/block.h"
 #include "trainer/core/module_call.h"
+#include "trainer/layers/fused_layers.h"
 #include "trainer/models/text/gated_mlp.h"
 #include "trainer/models/text/text_layers.h"
 
@@ -75,8 +76,8 @@ class LlamaBlock final : public Block {
   at::Tensor Compute(const std::vector<at::Tensor>& inputs) override {
     std::vector<at::Tensor> to_attention = inputs;
     to_attention[0] = input_layernorm_->forward(inputs[0]);
-    const at::Tensor y = inputs[0] + self_attn_->Run(to_attention);
-    return y + mlp_->forward(post_attention_layernorm_->forward(y));
+    const auto [sum, y] = AddNorm(*post_attention_layernorm_, inputs[0], self_attn_->Run(to_attention));
+    return sum + mlp_->forward(y);
   }
 
  private:

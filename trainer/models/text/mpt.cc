@@ -10,6 +10,7 @@
 
 #include "trainer/core/block.h"
 #include "trainer/core/module_call.h"
+#include "trainer/layers/fused_layers.h"
 #include "trainer/models/text/text_layers.h"
 
 namespace composer {
@@ -91,7 +92,7 @@ class MptMlp final : public torch::nn::Module, public Layer {
         act_(*this, "act", MakeActivation("act", "gelu")) {}
   at::Tensor forward(const at::Tensor& x) override {
     ModuleCall call(*this, x);
-    return call.Output(down_proj_->forward(act_->forward(up_proj_->forward(x))));
+    return call.Output(down_proj_->forward(LinearActivation(*up_proj_, *act_, x)));
   }
 
  private:
@@ -101,11 +102,12 @@ class MptMlp final : public torch::nn::Module, public Layer {
 };
 
 // torch::nn::LayerNorm, which surgery knows, cannot be without a bias and with a weight.
-class MptNorm final : public torch::nn::Module, public Layer {
+class MptNorm final : public torch::nn::Module, public NormLayer {
  public:
   explicit MptNorm(const MptOptions& options)
       : weight_(register_parameter("weight", torch::ones({options.d_model}))), eps_(options.layer_norm_epsilon) {}
-  at::Tensor forward(const at::Tensor& x) override {
+  kernels::NormWeights norm_weights() const override { return {weight_, {}, eps_, /*centred=*/true}; }
+  at::Tensor WithoutKernel(const at::Tensor& x) override {
     return at::layer_norm(x, weight_.sizes(), weight_, /*bias=*/{}, eps_);
   }
 
@@ -128,8 +130,8 @@ class MptBlock final : public Block {
   at::Tensor Compute(const std::vector<at::Tensor>& inputs) override {
     std::vector<at::Tensor> to_attention = inputs;
     to_attention[0] = norm_1_->forward(inputs[0]);
-    const at::Tensor y = inputs[0] + resid_attn_dropout_->forward(attn_->Run(to_attention));
-    return y + resid_ffn_dropout_->forward(ffn_->forward(norm_2_->forward(y)));
+    const auto [sum, y] = AddNorm(*norm_2_, inputs[0], resid_attn_dropout_->forward(attn_->Run(to_attention)));
+    return sum + resid_ffn_dropout_->forward(ffn_->forward(y));
   }
 
  private:

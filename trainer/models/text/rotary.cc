@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "trainer/layers/fused_layers.h"
+
 namespace composer {
 namespace {
 
@@ -76,6 +78,7 @@ std::vector<at::Tensor> Rotary::Tables(const at::Tensor& x, const at::Tensor& pl
 }
 
 at::Tensor Rotate(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
+  if (kernels::TakesRotation(x, cos)) return kernels::RotateWithGradient(x, cos, sin);
   const std::vector<at::Tensor> halves = x.chunk(2, -1);
   return x * cos + at::cat({-halves[1], halves[0]}, -1) * sin;
 }

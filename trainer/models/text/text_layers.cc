@@ -15,7 +15,7 @@ namespace composer {
 RmsNormLayer::RmsNormLayer(int64_t width, double eps)
     : weight_(register_parameter("weight", torch::ones({width}))), eps_(eps) {}
 
-at::Tensor RmsNormLayer::forward(const at::Tensor& x) {
+at::Tensor RmsNormLayer::WithoutKernel(const at::Tensor& x) {
   const at::Tensor wide = x.to(at::kFloat);
   const at::Tensor scaled = wide * at::rsqrt(wide.square().mean(-1, /*keepdim=*/true) + eps_);
   return weight_ * scaled.to(x.scalar_type());
@@ -26,7 +26,7 @@ std::shared_ptr<torch::nn::Module> MakeActivation(absl::string_view field, const
   if (name == "gelu_new" || name == "gelu_fast" || name == "gelu_pytorch_tanh")
     return std::make_shared<GeluLayer>(torch::nn::GELUOptions().approximate("tanh"));
   if (name == "relu") return std::make_shared<ReluLayer>();
-  if (name == "silu" || name == "swish") return std::make_shared<TorchLayer<torch::nn::SiLUImpl>>();
+  if (name == "silu" || name == "swish") return std::make_shared<SiluLayer>();
   TORCH_CHECK_VALUE(false, "model.", field, ": `", name,
                     "`; supported are gelu, gelu_new, gelu_fast, gelu_pytorch_tanh, relu, silu and swish");
 }

@@ -14,10 +14,11 @@ namespace composer {
 
 // x / sqrt(mean(x²) + eps) * weight over the last dimension, computed in float32. Source: Zhang and Sennrich 2019,
 // arXiv:1910.07467.
-class RmsNormLayer final : public torch::nn::Module, public Layer {
+class RmsNormLayer final : public torch::nn::Module, public NormLayer {
  public:
   RmsNormLayer(int64_t width, double eps);
-  at::Tensor forward(const at::Tensor& x) override;
+  kernels::NormWeights norm_weights() const override { return {weight_, {}, eps_, /*centred=*/false}; }
+  at::Tensor WithoutKernel(const at::Tensor& x) override;
 
  private:
   at::Tensor weight_;

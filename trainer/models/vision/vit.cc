@@ -9,6 +9,7 @@
 #include "trainer/core/block.h"
 #include "trainer/core/module_call.h"
 #include "trainer/layers/attention_core.h"
+#include "trainer/layers/fused_layers.h"
 #include "trainer/layers/layer_list.h"
 #include "trainer/models/text/decoder_model.h"
 #include "trainer/models/text/text_layers.h"
@@ -81,8 +82,9 @@ class VitBlock final : public Block {
  protected:
   at::Tensor Compute(const std::vector<at::Tensor>& inputs) override {
     const at::Tensor& x = inputs[0];
-    const at::Tensor y = attention_->output->forward(attention_->attention->forward(before_->forward(x))) + x;
-    return output_->forward(intermediate_->act->forward(intermediate_->dense->forward(after_->forward(y)))) + y;
+    const at::Tensor attended = attention_->output->forward(attention_->attention->forward(before_->forward(x)));
+    const auto [sum, y] = AddNorm(*after_, x, attended);
+    return output_->forward(LinearActivation(*intermediate_->dense, *intermediate_->act, y)) + sum;
   }
 
  private:
