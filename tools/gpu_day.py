@@ -172,8 +172,7 @@ SHAPE = {"layers": 12, "width": 768, "context": 1024, "batch": 32, "steps": 40}
 SMALL_SHAPE = {"layers": 1, "width": 64, "context": 16, "batch": 4, "steps": 6}
 
 
-def step_time(part):
-    shape = SMALL_SHAPE if part.small else SHAPE
+def gpt2(shape, **changes):
     job = dict(TEXT, model={"name": "gpt", "vocab_size": 50304, "n_layers": shape["layers"],
                             "n_heads": max(1, shape["width"] // 64), "d_model": shape["width"],
                             "max_seq_len": shape["context"]},
@@ -181,9 +180,33 @@ def step_time(part):
                                      pin_memory=True),
                global_train_batch_size=shape["batch"], max_duration=f"{shape['steps']}ba", save_interval="100000ba",
                train_metrics_interval=0, callbacks={"speed_monitor": {"window_size": max(2, shape["steps"] // 2)}})
-    part.train("gpt2", job, device="gpu", precision="amp_bf16")
+    return dict(job, device="gpu", precision="amp_bf16", **changes)
+
+
+def step_time(part):
+    part.train("gpt2", gpt2(SMALL_SHAPE if part.small else SHAPE))
     speed = part.metric("gpt2", "throughput/tokens_per_sec")[-1]
     part.figure("GPT-2 124M, amp_bf16", float(speed), "tokens/s", ">= 570000 on an H100", speed >= 570000)
+
+
+def kernels(part):
+    """Our own kernels beside LibTorch's operators: speed, and the losses of the same steps."""
+    speeds = {}
+    for chunk in (0, 4 if part.small else 4096):
+        for key in ("off", "auto"):
+            job = gpt2(SMALL_SHAPE if part.small else SHAPE, kernels=key)
+            job["model"] = dict(job["model"], loss_chunk_tokens=chunk)
+            part.train(f"{key}-{chunk}", job)
+            speeds[key] = float(part.metric(f"{key}-{chunk}", "throughput/tokens_per_sec")[-1])
+            part.figure(f"GPT-2 124M, kernels: {key}, loss_chunk_tokens: {chunk}", speeds[key], "tokens/s")
+        part.compare_losses(f"kernels: auto beside off, loss_chunk_tokens: {chunk}", f"auto-{chunk}", f"off-{chunk}", 0.02)
+        ratio = speeds["auto"] / speeds["off"]
+        part.figure(f"speed with our own kernels, loss_chunk_tokens: {chunk}", ratio, "times", "> 1", ratio > 1)
+    done = part.call("tests/gpu_kernels_test", "--gtest_filter=*Bandwidth", check=False)
+    for line in done.stdout.splitlines():
+        if line.startswith("bandwidth: "):
+            name, value, unit = line.removeprefix("bandwidth: ").rsplit(" ", 2)
+            part.figure(name, float(value), unit)
 
 
 def peers(part):
@@ -201,8 +224,8 @@ def peers(part):
 
 # Name, most seconds, function.
 PARTS = [("machine", 60, machine), ("gpu_tests", 240, gpu_tests), ("training", 400, training),
-         ("recovery", 120, recovery), ("exchange", 120, exchange), ("step_time", 240, step_time), ("peers", 400, peers),
-         ("sanitizer", 300, sanitizer)]
+         ("recovery", 120, recovery), ("exchange", 120, exchange), ("step_time", 240, step_time),
+         ("kernels", 400, kernels), ("peers", 400, peers), ("sanitizer", 300, sanitizer)]
 
 
 def run_limited(command, log, seconds):

@@ -56,8 +56,9 @@ class GpuDayTest(unittest.TestCase):
         self.assertIn("training: failed", out)
         self.assertIn("recovery: done", out, self.log("recovery"))
         text.write_text("In the beginning was the word, and the word was packed. " * 2000)
-        out = self.run_day("--part", "training", "--part", "exchange", "--part", "step_time", "--seconds", "2000")
-        for part in ("training", "exchange", "step_time"):
+        named = ("training", "exchange", "step_time", "kernels")
+        out = self.run_day(*(word for part in named for word in ("--part", part)), "--seconds", "2000")
+        for part in named:
             self.assertIn(f"{part}: done", out, self.log(part))
         results = self.folder / "results"
         page = (results / "gpu.md").read_text()
@@ -65,6 +66,8 @@ class GpuDayTest(unittest.TestCase):
         self.assertIn("| state after kill -9 and resume, bit by bit | equal  | equal | yes |", page)
         self.assertIn("| weights after GPU, CPU, GPU | equal  | equal | yes |", page)
         self.assertIn("| GPT-2 124M, amp_bf16 |", page)
+        for chunk in (0, 4):
+            self.assertIn(f"| kernels: auto beside off, loss_chunk_tokens: {chunk}: largest difference of 6 losses |", page)
         self.assertIn("| text, sharded on the GPU beside the CPU: largest difference of 4 losses |", page)
         self.assertNotIn("failed", page)
         self.assertIn("## peers: has not run", page)
