@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Python peers that benchmarks/ measures beside us, each in its own throw-away virtual environment outside
 # the repository:
-#   $COMPOSER_PEERS/torch211   torch 2.11.0 (torchrun), numpy, safetensors          4.6 GB
+#   $COMPOSER_PEERS/torch211   torch 2.11.0 (torchrun), numpy, safetensors          4.6 GB; alone with the argument `torch211`
 #   $COMPOSER_PEERS/mosaic     mosaicml 0.32.1 with the torch 2.7 it asks for       5.2 GB
 #   $COMPOSER_PEERS/tokenizers   tokenizers, tiktoken, sentencepiece, gigatoken, only with the argument `tokenizers`, and then alone
 #   $COMPOSER_PEERS/streaming, grain  mosaicml-streaming 0.13.0 and Grain, only with the argument `streaming`, and then alone
@@ -55,6 +55,7 @@ if [[ "${1:-}" == tokenizers ]]; then
   exit
 fi
 install torch211 torch==2.11.0 numpy==2.2.6 safetensors==0.6.2 packaging==26.3
+[[ "${1:-}" == torch211 ]] && exit
 install mosaic mosaicml==0.32.1 numpy==2.2.6
 "$peers/torch211/bin/python" -c '
 import torch
