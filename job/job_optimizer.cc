@@ -56,16 +56,25 @@ Options ReadAdamOptions(ConfigMap& config) {
   return options;
 }
 
+// Muon's own AdamW has no such key.
+template <typename Options>
+Options ReadAdamWithState(ConfigMap& config) {
+  auto options = ReadAdamOptions<Options>(config);
+  options.in_backward = config.Bool("in_backward", options.in_backward);
+  options.bf16_state = config.Choice("state_dtype", {"float32", "bfloat16"}, "float32") == "bfloat16";
+  return options;
+}
+
 OptimizerFactory ReadAdam(ConfigMap config) {
-  return Adam(ReadGroups(config, 1e-3, 0), Valid(config, ReadAdamOptions<AdamOptions>(config)));
+  return Adam(ReadGroups(config, 1e-3, 0), Valid(config, ReadAdamWithState<AdamOptions>(config)));
 }
 
 OptimizerFactory ReadAdamW(ConfigMap config) {
-  return AdamW(ReadGroups(config, 1e-3, 1e-2), Valid(config, ReadAdamOptions<AdamOptions>(config)));
+  return AdamW(ReadGroups(config, 1e-3, 1e-2), Valid(config, ReadAdamWithState<AdamOptions>(config)));
 }
 
 OptimizerFactory ReadDecoupledAdamW(ConfigMap config) {
-  return DecoupledAdamW(ReadGroups(config, 1e-3, 1e-5), Valid(config, ReadAdamOptions<AdamWOptions>(config)));
+  return DecoupledAdamW(ReadGroups(config, 1e-3, 1e-5), Valid(config, ReadAdamWithState<AdamWOptions>(config)));
 }
 
 SgdOptions ReadSgdOptions(ConfigMap& config) {

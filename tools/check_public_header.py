@@ -22,7 +22,7 @@ INTERNAL = {
     "models/text/text_layers.h", "models/sequence_mask.h", "models/torchscript_call.h", "models/vision/conv_maker.h", "models/vision/resnet_body.h",
     "models/vision/unet_layers.h",
     "tokenizers/chat_prompt.h",
-    "optim/active_params.h", "optim/take_state.h", "optim/apply_schedulers.h", "optim/schedule/bad_value.h", "optim/matrix/neuron_scale.h", "optim/matrix/newton_schulz.h",
+    "optim/active_params.h", "optim/adam_bf16.h", "optim/take_state.h", "optim/apply_schedulers.h", "optim/schedule/bad_value.h", "optim/matrix/neuron_scale.h", "optim/matrix/newton_schulz.h",
     "optim/observe_metrics.h",
     "profiler/layer_costs.h", "profiler/memory_timeline.h", "profiler/operator_clip.h", "profiler/operator_work.h", "profiler/proc_stats.h", "profiler/roofline.h", "profiler/trace_merge.h",
     "profiler/trace_tool.h", "profiler/verdict.h", "profiler/window_trace.h",

@@ -20,6 +20,8 @@ betas | numbers | [0.9, 0.999] | Decay of the averages of the gradient and of it
 eps | number | 1e-8 | Added to the denominator.
 weight_decay | number 0.. | 0 | Weight decay.
 amsgrad | bool | false | The AMSGrad variant.
+state_dtype | one of float32, bfloat16 | float32 | Type of the two averages; bfloat16, rounded at random: half the memory of the state, CPU only.
+in_backward | bool | false | Update each parameter during backward, as soon as its gradient is there, and free the gradient; one CPU rank only.
 include groups
 
 [optimizer adamw] torch's AdamW.
@@ -28,6 +30,8 @@ betas | numbers | [0.9, 0.999] | Decay of the averages of the gradient and of it
 eps | number | 1e-8 | Added to the denominator.
 weight_decay | number 0.. | 1e-2 | Weight decay.
 amsgrad | bool | false | The AMSGrad variant.
+state_dtype | one of float32, bfloat16 | float32 | Type of the two averages; bfloat16, rounded at random: half the memory of the state, CPU only.
+in_backward | bool | false | Update each parameter during backward, as soon as its gradient is there, and free the gradient; one CPU rank only.
 include groups
 
 [optimizer decoupled_adamw] Composer's DecoupledAdamW: weight decay does not depend on the learning rate.
@@ -36,6 +40,8 @@ betas | numbers | [0.9, 0.95] | Decay of the averages of the gradient and of its
 eps | number | 1e-8 | Added to the denominator.
 weight_decay | number 0.. | 1e-5 | Weight decay.
 amsgrad | bool | false | The AMSGrad variant.
+state_dtype | one of float32, bfloat16 | float32 | Type of the two averages; bfloat16, rounded at random: half the memory of the state, CPU only.
+in_backward | bool | false | Update each parameter during backward, as soon as its gradient is there, and free the gradient; one CPU rank only.
 include groups
 
 [optimizer sgd] torch's SGD.

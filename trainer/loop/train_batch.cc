@@ -8,6 +8,7 @@
 #include "trainer/core/error_place.h"
 #include "trainer/core/torch_status.h"
 #include "trainer/elastic/elastic_step.h"
+#include "trainer/loop/check_in_backward.h"
 #include "trainer/optim/model_params.h"
 #include "trainer/parallel/ddp/gradient_reducer.h"
 #include "trainer/parallel/tensor/tensor_parallel_sync.h"
@@ -71,6 +72,7 @@ TrainBatch::TrainBatch(State& state, Engine& engine, Communicator& communicator,
     }
     sync_ = own_sync_.get();
   }
+  ThrowIfError(BeginInBackward(state_, alone_ != nullptr && tensor == nullptr));
   if (tensor == nullptr) return;
   tensor_sync_ = std::make_unique<TensorParallelSync>(*sync_, *tensor);
   sync_ = tensor_sync_.get();

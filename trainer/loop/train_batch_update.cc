@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "trainer/core/model_sharding.h"
 #include "trainer/core/torch_status.h"
+#include "trainer/loop/check_in_backward.h"
 #include "trainer/loop/train_batch.h"
 #include "trainer/metrics/metric_sums.h"
 
@@ -109,8 +110,9 @@ absl::Status TrainBatch::NotFinite(const std::string& what) const {
   const int64_t in_a_row = state_.settings.nan.in_a_row();
   return absl::InvalidArgumentError(absl::StrCat(
       what, in_a_row > 1 ? absl::StrCat(", the ", in_a_row, "th such step in a row") : "",
-      "; the parameters were not updated, and no checkpoint of this step is saved. Try a lower learning rate or a "
-      "longer warm-up",
+      UpdatesInBackward(state_) ? "; with in_backward, the parameters whose gradients came before it were updated"
+                                : "; the parameters were not updated",
+      ", and no checkpoint of this step is saved. Try a lower learning rate or a longer warm-up",
       state_.settings.precision != Precision::kFp32 ? ", precision: fp32" : "", ", and look for bad values in the data",
       in_a_row > 1 ? "" : "; on_nan: skip leaves such steps out"));
 }

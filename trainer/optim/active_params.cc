@@ -4,14 +4,11 @@
 #include <torch/types.h>
 
 namespace composer {
-namespace {
 
 at::Tensor LaidOutLike(const at::Tensor& param, const at::Tensor& grad) {
   if (grad.scalar_type() == param.scalar_type() && grad.strides() == param.strides()) return grad;
   return at::empty_like(param).copy_(grad);
 }
-
-}  // namespace
 
 ActiveParams::ActiveParams(const ParamGroup& group) : all_(group.params), mask_(group.params.size(), 0) {
   for (size_t i = 0; i < all_.size(); ++i) {
@@ -57,8 +54,9 @@ void ActiveParams::Scale(double factor, const at::Tensor& found_inf) const {
   at::_foreach_mul_(params_, at::where(found_inf > 0, 1.0, factor).to(params_[0].scalar_type()).squeeze());
 }
 
-StateTensors::StateTensors(const ParamGroup& group) {
-  for (const at::Tensor& param : group.params) all.push_back(at::zeros_like(param));
+StateTensors::StateTensors(const ParamGroup& group, std::optional<at::ScalarType> dtype) {
+  for (const at::Tensor& param : group.params)
+    all.push_back(at::zeros_like(param, param.options().dtype(dtype.value_or(param.scalar_type()))));
 }
 
 void StateTensors::AppendOne(const ParamGroup& group, size_t parameter, const char* kind, NamedTensors& state) const {

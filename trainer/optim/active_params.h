@@ -5,6 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
 #include <vector>
 
 #include "trainer/core/optimizer.h"
@@ -40,10 +41,14 @@ class ActiveParams {
   std::vector<at::Tensor> grads_;
 };
 
-// One kind of state: a tensor for each parameter of a group, of its shape, strides and dtype, initially zeros.
+// Returns the gradient, copied if it does not have the parameter's dtype and strides.
+at::Tensor LaidOutLike(const at::Tensor& param, const at::Tensor& grad);
+
+// One kind of state: a tensor for each parameter of a group, of its shape and strides, initially zeros. It has the
+// parameter's dtype or the given one.
 struct StateTensors {
   StateTensors() = default;  // none
-  explicit StateTensors(const ParamGroup& group);
+  explicit StateTensors(const ParamGroup& group, std::optional<at::ScalarType> dtype = std::nullopt);
   void Select(const ActiveParams& params) {
     if (!all.empty()) active = params.Select(all);
   }

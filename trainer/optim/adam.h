@@ -13,6 +13,7 @@
 
 #include "trainer/core/optimizer.h"
 #include "trainer/optim/adam_group.h"
+#include "trainer/step/finite_check.h"
 
 namespace composer {
 
@@ -21,17 +22,28 @@ class AdamFamily : public Optimizer {
  public:
   // Throws c10::Error when the options are invalid or a group does not have one dtype and device (ActiveParams).
   AdamFamily(std::vector<ParamGroup> groups, const AdamOptions& options, AdamDecay decay);
+  ~AdamFamily() override;
+  // With in_backward these update what backward has left: nothing, or from a gradient that is not finite on. They throw
+  // c10::ValueError before BeginInBackward.
   void Step() final { Update({}); }
   void StepUnless(const at::Tensor& found_inf) final { Update(found_inf); }
+  // With in_backward this hooks into the parameters, which must stay the same. A gradient that is not finite, and all
+  // that come after it up to the next Step, are left as they are. A second gradient before that throws c10::ValueError.
+  void BeginInBackward();
   // Returns AdamGroup::AppendState of each group in turn.
   NamedTensors state() final;
   const AdamOptions& options() const { return options_; }
 
  private:
+  class Hook;
   void Update(const at::Tensor& found_inf);
+  void OnGradient(const at::Tensor& param, size_t group, size_t parameter);
 
   AdamOptions options_;
   std::vector<std::unique_ptr<AdamGroup>> state_;
+  bool in_backward_ = false;              // BeginInBackward was called
+  FiniteCheck check_;                     // of the gradients since the last Step
+  std::vector<std::vector<char>> taken_;  // whether a parameter was updated since then, by group
 };
 
 class AdamOptimizer final : public AdamFamily {

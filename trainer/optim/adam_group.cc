@@ -3,9 +3,34 @@
 
 #include <torch/types.h>
 
+#include <cmath>
+
 #include "absl/strings/str_cat.h"
+#include "trainer/optim/adam_bf16.h"
 
 namespace composer {
+namespace {
+
+// Throws if adam_bf16.h cannot update the group's parameters.
+void CheckForBf16(const ParamGroup& group) {
+  if (group.params.empty()) return;
+  const at::Tensor& param = group.params[0];
+  TORCH_CHECK_VALUE(param.is_cpu() && param.scalar_type() == at::kFloat,
+                    "optimizers: state_dtype: bfloat16 needs float32 parameters on a CPU, these are ",
+                    param.scalar_type(), " on ", param.device());
+}
+
+at::ScalarType StateType(const ParamGroup& group, const AdamOptions& options) {
+  if (options.bf16_state) return at::kBFloat16;
+  return group.params.empty() ? at::kFloat : group.params[0].scalar_type();
+}
+
+// Other bits for each parameter and step.
+uint32_t SeedOf(double step, size_t parameter) {
+  return static_cast<uint32_t>(step) * 0x9E3779B9U + static_cast<uint32_t>(parameter) * 0x7FEB352DU;
+}
+
+}  // namespace
 
 absl::Status Validate(const AdamOptions& options) {
   const auto fraction = [](double x) { return x >= 0 && x < 1; };
@@ -14,11 +39,20 @@ absl::Status Validate(const AdamOptions& options) {
         absl::StrCat("betas: (", options.beta1, ", ", options.beta2, "), allowed are numbers in [0, 1)"));
   }
   if (!(options.eps >= 0)) return absl::InvalidArgumentError(absl::StrCat("eps: ", options.eps, ", must be >= 0"));
+  if (options.bf16_state && options.amsgrad)
+    return absl::InvalidArgumentError(
+        "state_dtype: bfloat16 does not go with amsgrad: the largest of values that are rounded at random grows by "
+        "their rounding");
   return absl::OkStatus();
 }
 
 AdamGroup::AdamGroup(ParamGroup& group, const AdamOptions& options, AdamDecay decay)
-    : options_(options), decay_(decay), active_(group), exp_avg_(group), exp_avg_sq_(group) {
+    : options_(options),
+      decay_(decay),
+      active_(group),
+      exp_avg_(group, StateType(group, options)),
+      exp_avg_sq_(group, StateType(group, options)) {
+  if (options.bf16_state) CheckForBf16(group);
   if (options.amsgrad) max_exp_avg_sq_ = StateTensors(group);
   group.momentum = options.beta1;
   const auto count = static_cast<int64_t>(group.params.size());
@@ -45,26 +79,66 @@ void AdamGroup::CountStep(const at::Tensor& found_inf) {
   }
 }
 
+double AdamGroup::Decay(const ParamGroup& group) const {
+  if (decay_ != AdamDecay::kDecoupledFromPeak) return group.weight_decay;
+  return group.initial_lr == 0 ? 0 : group.weight_decay / group.initial_lr;
+}
+
 void AdamGroup::Step(const ParamGroup& group, const at::Tensor& found_inf) {
   if (active_.Refresh()) SelectActive();
   if (active_.empty()) return;
+  if (options_.bf16_state && found_inf.defined() && found_inf.item<float>() != 0) return active_.Release();
   CountStep(found_inf);
-  double decay = group.weight_decay;
-  if (decay_ == AdamDecay::kDecoupledFromPeak) {
-    if (group.initial_lr == 0) active_.Scale(1 - group.weight_decay, found_inf);
-    decay = group.initial_lr == 0 ? 0 : group.weight_decay / group.initial_lr;
-  }
+  if (decay_ == AdamDecay::kDecoupledFromPeak && group.initial_lr == 0)
+    active_.Scale(1 - group.weight_decay, found_inf);
+  Update(group,
+         {active_.params(), active_.grads(), exp_avg_.active, exp_avg_sq_.active, max_exp_avg_sq_.active, active_step_},
+         found_inf);
+  active_.Release();
+}
+
+void AdamGroup::StepOne(const ParamGroup& group, size_t parameter) {
+  const at::Tensor& param = group.params[parameter];
+  const at::Tensor grad = LaidOutLike(param, param.grad());
+  step_[parameter].add_(1);
+  if (decay_ == AdamDecay::kDecoupledFromPeak && group.initial_lr == 0) at::Tensor(param).mul_(1 - group.weight_decay);
+  const auto one = [parameter](const StateTensors& state) {
+    return state.all.empty() ? at::TensorList() : at::TensorList(state.all).slice(parameter, 1);
+  };
+  Update(group, {param, grad, one(exp_avg_), one(exp_avg_sq_), one(max_exp_avg_sq_), step_[parameter], parameter}, {});
+}
+
+void AdamGroup::Update(const ParamGroup& group, const Updated& of, const at::Tensor& found_inf) {
+  if (options_.bf16_state) return UpdateBf16(group, of);
   const auto update = [&](auto fused) {
-    fused(active_.params(), active_.grads(), exp_avg_.active, exp_avg_sq_.active, max_exp_avg_sq_.active, active_step_,
-          group.lr, group.momentum, options_.beta2, decay, options_.eps, options_.amsgrad, /*maximize=*/false,
-          /*grad_scale=*/std::nullopt, found_inf.defined() ? std::make_optional(found_inf) : std::nullopt);
+    fused(of.params, of.grads, of.exp_avg, of.exp_avg_sq, of.max_exp_avg_sq, of.steps, group.lr, group.momentum,
+          options_.beta2, Decay(group), options_.eps, options_.amsgrad, /*maximize=*/false, /*grad_scale=*/std::nullopt,
+          found_inf.defined() ? std::make_optional(found_inf) : std::nullopt);
   };
   if (decay_ == AdamDecay::kL2) {
     update([](auto&&... args) { at::_fused_adam_(args...); });
   } else {
     update([](auto&&... args) { at::_fused_adamw_(args...); });
   }
-  active_.Release();
+}
+
+void AdamGroup::UpdateBf16(const ParamGroup& group, const Updated& of) {
+  AdamBf16Update update;
+  update.beta1 = static_cast<float>(group.momentum);
+  update.beta2 = static_cast<float>(options_.beta2);
+  update.eps = static_cast<float>(options_.eps);
+  if (decay_ == AdamDecay::kL2) {
+    update.l2 = static_cast<float>(Decay(group));
+  } else {
+    update.keep = static_cast<float>(1 - group.lr * Decay(group));
+  }
+  for (size_t i = 0; i < of.params.size(); ++i) {
+    const double step = of.steps[i].item<double>();
+    update.step_size = static_cast<float>(group.lr / (1 - std::pow(group.momentum, step)));
+    update.inverse_root = static_cast<float>(1 / std::sqrt(1 - std::pow(options_.beta2, step)));
+    update.seed = SeedOf(step, of.first + i);
+    ApplyAdamBf16(update, of.params[i], of.grads[i], of.exp_avg[i], of.exp_avg_sq[i]);
+  }
 }
 
 void AdamGroup::AppendState(size_t index, const ParamGroup& group, NamedTensors& state) const {

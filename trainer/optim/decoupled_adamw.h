@@ -19,8 +19,10 @@ struct AdamWOptions {
   double beta2 = 0.95;  // [0, 1)
   double eps = 1e-8;    // >= 0
   bool amsgrad = false;
+  bool bf16_state = false;
+  bool in_backward = false;
 
-  operator AdamOptions() const { return {beta1, beta2, eps, amsgrad}; }
+  operator AdamOptions() const { return {beta1, beta2, eps, amsgrad, bf16_state, in_backward}; }
 };
 
 class DecoupledAdamWOptimizer final : public AdamFamily {

@@ -177,6 +177,7 @@ INSTANTIATE_TEST_SUITE_P(
         Of<AdamOptimizer>("Adam", "Adam", AdamOptions{}),
         Of<AdamWOptimizer>("AdamWAmsgrad", "AdamW", AdamOptions{0.9, 0.99, 1e-8, true}),
         Of<DecoupledAdamWOptimizer>("DecoupledAdamW", "DecoupledAdamW", AdamWOptions{}),
+        Of<AdamWOptimizer>("AdamWBf16State", "AdamW", AdamOptions{.bf16_state = true}),
         Of<RmspropOptimizer>("Rmsprop", "RMSprop", RmspropOptions{}),
         Of<RmspropOptimizer>("RmspropCentered", "RMSprop", RmspropOptions{0.9, 1e-6, 0.9, true}),
         Of<AdagradOptimizer>("Adagrad", "Adagrad", AdagradOptions{.lr_decay = 0.1}),
