@@ -1,8 +1,10 @@
-// Measures milliseconds per step, 1 rank, 1 thread: a raw LibTorch loop beside our trainer, alternating in one process.
-// Prints one JSON line per program: {"name", "ms_per_step": median of blocks, "cpu_ms_per_step", "blocks": [...]}.
-//   step_overhead [blocks] [steps a block] [mlp|cnn|gpt|char_gpt|char_gpt_bf16] [the only program to run]
-// mlp: 64-64-64-10, batch 16. cnn: ResNet of 16, 32, 64 channels on 28 x 28, batch 32. gpt: 2 layers, 128 wide, 64
-// bytes of context, batch 8. char_gpt: 4 layers, batch 12; char_gpt_bf16: with amp_bf16. All use fused AdamW.
+// Measures milliseconds per step, 1 rank, 1 thread if not said otherwise: a raw LibTorch loop beside our trainer,
+// alternating in one process. Prints one JSON line per program: {"name", "ms_per_step": median of blocks,
+// "cpu_ms_per_step", "blocks": [...], "cpu_blocks": [...]}.
+//   step_overhead [blocks] [steps a block] [WORKLOAD] [the only program to run] [threads]
+// mlp: 64-64-64-10, batch 16. cnn: ResNet of 16, 32, 64 channels on 28 x 28, batch 32; cnn_bf16. gpt: 2 layers, 128
+// wide, 64 bytes of context, batch 8. char_gpt: 4 layers, batch 12; char_gpt_bf16: with amp_bf16. gpt2_bf16: GPT-2 124M
+// with a vocabulary of 50,257, 64 tokens of context, batch 4. All use fused AdamW.
 //   raw_loop           one ready batch, forward, loss, no gradients, backward, step: nothing else
 //   raw_loop_loading   reads a batch of the same dataset each step
 //   raw_loop_fsdp      raw_loop_loading with the model sharded over one rank: the cost of the machinery alone
@@ -14,6 +16,8 @@
 //                      a schedule
 //   trainer_idle_profiler   trainer with a profiler whose window never comes
 //   trainer_profiled        trainer, recorded; only when requested by name
+//   trainer_in_backward     trainer with in_backward: true
+//   trainer_bf16_state      the same with state_dtype: bfloat16; also only when requested by name
 // With a single program, for callgrind, blocks are not alternated and there is no warm-up.
 // SPDX-License-Identifier: Apache-2.0
 #include <ATen/Parallel.h>
@@ -79,18 +83,23 @@ std::shared_ptr<Model> Gpt(int64_t layers) {
   return MakeGpt({.layers = layers, .heads = 4, .width = 128, .context = kContext});
 }
 
-std::shared_ptr<const Dataset> Texts() {
+std::shared_ptr<const Dataset> Texts(int64_t vocab) {
   torch::manual_seed(1);
-  const at::Tensor ids = torch::randint(256, {kSamples, kContext + 1}, torch::kLong);
+  const at::Tensor ids = torch::randint(vocab, {kSamples, kContext + 1}, torch::kLong);
   return MakeTensorDataset(ids.slice(1, 0, kContext).contiguous(), ids.slice(1, 1).contiguous());
 }
 
 constexpr Workload kWorkloads[] = {
     {"mlp", 16, [] { return MakeMlp({64, 64, 64, 10}); }, [] { return Images({kSamples, 64}); }},
     {"cnn", 32, [] { return MakeResNetSmall({}); }, [] { return Images({kSamples, 1, 28, 28}); }},
-    {"gpt", 8, [] { return Gpt(2); }, Texts},
-    {"char_gpt", 12, [] { return Gpt(4); }, Texts},
-    {"char_gpt_bf16", 12, [] { return Gpt(4); }, Texts, Precision::kAmpBf16},
+    {"cnn_bf16", 32, [] { return MakeResNetSmall({}); }, [] { return Images({kSamples, 1, 28, 28}); },
+     Precision::kAmpBf16},
+    {"gpt", 8, [] { return Gpt(2); }, [] { return Texts(256); }},
+    {"char_gpt", 12, [] { return Gpt(4); }, [] { return Texts(256); }},
+    {"char_gpt_bf16", 12, [] { return Gpt(4); }, [] { return Texts(256); }, Precision::kAmpBf16},
+    {"gpt2_bf16", 4,
+     [] { return MakeGpt({.layers = 12, .heads = 12, .width = 768, .context = kContext, .vocab = 50257}); },
+     [] { return Texts(50257); }, Precision::kAmpBf16},
 };
 
 struct Milliseconds {
@@ -106,9 +115,8 @@ Milliseconds PerStep(int64_t steps, const std::function<void(int64_t)>& run) {
           1e3 * static_cast<double>(std::clock() - cpu_start) / CLOCKS_PER_SEC / count};
 }
 
-std::unique_ptr<Optimizer> MakeAdamW(Model& model) {
-  return std::make_unique<DecoupledAdamWOptimizer>(ParamGroupsOf(model, {.lr = 1e-4, .weight_decay = 1e-5}),
-                                                   AdamWOptions{});
+std::unique_ptr<Optimizer> MakeAdamW(Model& model, const AdamWOptions& options = {}) {
+  return std::make_unique<DecoupledAdamWOptimizer>(ParamGroupsOf(model, {.lr = 1e-4, .weight_decay = 1e-5}), options);
 }
 
 // A loop as a careful C++ programmer writes it by hand.
@@ -116,18 +124,26 @@ class RawLoop {
  public:
   enum class Kind { kOneBatch, kLoading, kSharded };
   RawLoop(const Workload& workload, Kind kind)
-      : loading_(kind != Kind::kOneBatch), precision_(workload.precision), data_(workload.data()) {
+      : workload_(workload), kind_(kind), loading_(kind != Kind::kOneBatch), precision_(workload.precision) {}
+  void Run(int64_t steps) {
+    if (model_ == nullptr) Make();
+    Train(steps);
+  }
+
+ private:
+  void Make() {
+    data_ = workload_.data();
     torch::manual_seed(1);
-    model_ = workload.model();
-    if (kind == Kind::kSharded) {
+    model_ = workload_.model();
+    if (kind_ == Kind::kSharded) {
       fsdp_ = std::make_unique<Fsdp>(*model_, Fsdp::Ranks{&alone_, &alone_}, FsdpOptions{}, /*tail_length=*/1);
     }
     optimizer_ = MakeAdamW(*model_);
-    order_.resize(static_cast<size_t>(workload.batch));
+    order_.resize(static_cast<size_t>(workload_.batch));
     std::iota(order_.begin(), order_.end(), 0);
     batch_ = data_->Load(order_);
   }
-  void Run(int64_t steps) {
+  void Train(int64_t steps) {
     const auto batch = static_cast<int64_t>(order_.size());
     for (int64_t i = 0; i < steps; ++i) {
       if (loading_) {
@@ -150,9 +166,10 @@ class RawLoop {
     }
   }
 
- private:
-  bool loading_;
-  Precision precision_;
+  const Workload& workload_;
+  const Kind kind_;
+  const bool loading_;
+  const Precision precision_;
   std::shared_ptr<const Dataset> data_;
   LocalCommunicator alone_;
   std::shared_ptr<Model> model_;
@@ -162,12 +179,12 @@ class RawLoop {
   Batch batch_;
 };
 
-enum class Extras { kBare, kFsdp, kDefault, kMonitors, kIdleProfiler, kProfiler };
+enum class Extras { kBare, kFsdp, kDefault, kMonitors, kIdleProfiler, kProfiler, kInBackward, kBf16State };
 
 class TrainerRun {
  public:
   TrainerRun(const Workload& workload, Extras extras, std::string folder)
-      : workload_(workload), extras_(extras), folder_(std::move(folder)), data_(workload.data()) {}
+      : workload_(workload), extras_(extras), folder_(std::move(folder)) {}
 
   // The first call builds the trainer. Later calls, which are measured, continue with it.
   void Run(int64_t steps) {
@@ -179,11 +196,13 @@ class TrainerRun {
  private:
   std::unique_ptr<Trainer> Make(int64_t steps) const {
     TrainerOptions options;
+    const AdamWOptions adam{.bf16_state = extras_ == Extras::kBf16State,
+                            .in_backward = extras_ == Extras::kInBackward || extras_ == Extras::kBf16State};
     SeedForConstruction(1);
     options.model = workload_.model();
-    options.train.dataset = data_;
+    options.train.dataset = workload_.data();
     options.train.global_train_batch_size = workload_.batch;
-    options.make_optimizer = MakeAdamW;
+    options.make_optimizer = [adam](Model& model) { return MakeAdamW(model, adam); };
     options.precision = workload_.precision;
     options.max_duration = Time::Batches(steps);
     const bool bare = extras_ == Extras::kBare || extras_ == Extras::kFsdp;
@@ -230,7 +249,6 @@ class TrainerRun {
   const Workload& workload_;
   const Extras extras_;
   const std::string folder_;
-  std::shared_ptr<const Dataset> data_;
   std::unique_ptr<Trainer> trainer_;
 };
 
@@ -246,22 +264,24 @@ double Median(std::vector<double> values) {
 }
 
 void Print(const Program& program) {
-  std::printf("{\"name\":\"%s\",\"ms_per_step\":%.5f,\"cpu_ms_per_step\":%.5f,\"blocks\":[%s]}\n", program.name,
-              Median(program.ms), Median(program.cpu_ms), absl::StrJoin(program.ms, ",").c_str());
+  std::printf("{\"name\":\"%s\",\"ms_per_step\":%.5f,\"cpu_ms_per_step\":%.5f,\"blocks\":[%s],\"cpu_blocks\":[%s]}\n",
+              program.name, Median(program.ms), Median(program.cpu_ms), absl::StrJoin(program.ms, ",").c_str(),
+              absl::StrJoin(program.cpu_ms, ",").c_str());
 }
 
-int Main(int blocks, int64_t steps, const std::string& name, const std::string& only) {
+int Main(int blocks, int64_t steps, const std::string& name, const std::string& only, int threads) {
   const auto* workload =
       std::find_if(std::begin(kWorkloads), std::end(kWorkloads), [&](const Workload& w) { return name == w.name; });
   if (workload == std::end(kWorkloads)) return 64;
-  at::set_num_threads(1);
+  at::set_num_threads(threads);
   std::string folder = std::filesystem::temp_directory_path() / "composer-step-XXXXXX";
   folder = mkdtemp(folder.data());
   RawLoop raw(*workload, RawLoop::Kind::kOneBatch), loading(*workload, RawLoop::Kind::kLoading),
       sharded(*workload, RawLoop::Kind::kSharded);
   TrainerRun bare(*workload, Extras::kBare, folder), fsdp(*workload, Extras::kFsdp, folder),
       usual(*workload, Extras::kDefault, folder), monitors(*workload, Extras::kMonitors, folder),
-      idle(*workload, Extras::kIdleProfiler, folder), profiled(*workload, Extras::kProfiler, folder);
+      idle(*workload, Extras::kIdleProfiler, folder), profiled(*workload, Extras::kProfiler, folder),
+      in_backward(*workload, Extras::kInBackward, folder), bf16_state(*workload, Extras::kBf16State, folder);
   Program programs[] = {{"raw_loop", [&](int64_t n) { raw.Run(n); }, {}, {}},
                         {"raw_loop_loading", [&](int64_t n) { loading.Run(n); }, {}, {}},
                         {"raw_loop_fsdp", [&](int64_t n) { sharded.Run(n); }, {}, {}},
@@ -270,10 +290,13 @@ int Main(int blocks, int64_t steps, const std::string& name, const std::string& 
                         {"trainer", [&](int64_t n) { usual.Run(n); }, {}, {}},
                         {"trainer_monitors", [&](int64_t n) { monitors.Run(n); }, {}, {}},
                         {"trainer_idle_profiler", [&](int64_t n) { idle.Run(n); }, {}, {}},
-                        {"trainer_profiled", [&](int64_t n) { profiled.Run(n); }, {}, {}}};
+                        {"trainer_profiled", [&](int64_t n) { profiled.Run(n); }, {}, {}},
+                        {"trainer_in_backward", [&](int64_t n) { in_backward.Run(n); }, {}, {}},
+                        {"trainer_bf16_state", [&](int64_t n) { bf16_state.Run(n); }, {}, {}}};
+  constexpr size_t kAlways = 8;                                       // those that run without being named
   for (int block = only.empty() ? -1 : 0; block < blocks; ++block) {  // block -1 warms up
     for (Program& program : programs) {
-      const bool asked = only.empty() ? program.name != std::string("trainer_profiled") : only == program.name;
+      const bool asked = only.empty() ? &program < programs + kAlways : only == program.name;
       if (!asked) continue;
       const Milliseconds ms = PerStep(steps, program.run);
       if (block < 0) continue;
@@ -292,8 +315,9 @@ int Main(int blocks, int64_t steps, const std::string& name, const std::string& 
 }  // namespace composer
 
 int main(int argc, char** argv) {
-  int blocks = 9, steps = 2000;
+  int blocks = 9, steps = 2000, threads = 1;
   if (argc > 1 && !absl::SimpleAtoi(argv[1], &blocks)) return 64;
   if (argc > 2 && !absl::SimpleAtoi(argv[2], &steps)) return 64;
-  return composer::Main(blocks, steps, argc > 3 ? argv[3] : "mlp", argc > 4 ? argv[4] : "");
+  if (argc > 5 && !absl::SimpleAtoi(argv[5], &threads)) return 64;
+  return composer::Main(blocks, steps, argc > 3 ? argv[3] : "mlp", argc > 4 ? argv[4] : "", threads);
 }

@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""CPU time of a step beside PyTorch 2.11 in every way that it has on a CPU: eager and compiled, fp32 and bf16, and with our settings
+of malloc. The programs run in turns, a process each; a figure is the lowest block of the process, a ratio that of medians over rounds.
+  tools/peers_setup.sh torch211 && python3 benchmarks/cpu_peers.py [--rounds 5] [--only cnn,char_gpt,gpt2,sharding] [--write]
+--write: docs/results/cpu_peers.md. SPDX-License-Identifier: Apache-2.0
+"""
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import resource
+import statistics
+import subprocess
+import tempfile
+
+from programs import REPOSITORY, SCRIPTS
+
+PEERS = pathlib.Path(os.environ.get("COMPOSER_PEERS", "/tmp/composer-peers")) / "torch211/bin"
+BIN = REPOSITORY / "build/release/bin"
+MALLOC = "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184:glibc.malloc.top_pad=67108864"
+# workload: threads, blocks and steps of a process, our programs, PyTorch's; "+malloc" runs with our settings of malloc
+STEPS = {
+    "cnn": (1, 5, 20, ("cnn trainer", "cnn trainer_in_backward", "cnn_bf16 trainer"),
+            ("fp32 eager", "bf16 eager", "fp32 compile", "bf16 compile", "fp32 compile+malloc")),
+    "char_gpt": (1, 5, 8, ("char_gpt trainer", "char_gpt_bf16 trainer", "char_gpt_bf16 trainer_in_backward"),
+                 ("fp32 eager", "bf16 eager", "fp32 compile", "bf16 compile", "bf16 compile+malloc")),
+    "gpt2": (2, 3, 1, ("gpt2_bf16 trainer", "gpt2_bf16 trainer_in_backward", "gpt2_bf16 trainer_bf16_state"),
+             ("bf16 eager", "bf16 compile", "bf16 compile+malloc")),
+}
+# The model of benchmarks/sharding.py: layers, width, heads, context, samples of a rank; the steps of two runs, whose difference counts.
+SHARDED, SHORT, LONG = (6, 384, 6, 128, 8), 2, 6
+GOALS = {"cnn": 0.7, "char_gpt": 0.62, "gpt2": 0.87}
+
+
+def environment(threads, malloc):
+    result = dict(os.environ, OMP_NUM_THREADS=str(threads), MKL_NUM_THREADS=str(threads))
+    if malloc:
+        result["GLIBC_TUNABLES"] = MALLOC
+    return result
+
+
+def lowest_block(argv, threads, malloc):
+    """Of all blocks but the first, which warms up."""
+    done = subprocess.run([str(arg) for arg in argv], capture_output=True, text=True, env=environment(threads, malloc))
+    if done.returncode:
+        raise SystemExit(done.stderr[-2000:])
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return min(lines[-1]["cpu_blocks"][1:])
+
+
+def ours(name, threads, blocks, steps, keeps):
+    workload, program = name.split()
+    return lowest_block([BIN / "step_overhead", blocks, steps, workload, program, threads], threads, keeps)
+
+
+def theirs(name, workload, threads, blocks, steps):
+    precision, mode = name.removesuffix("+malloc").split()
+    return lowest_block([PEERS / "python", SCRIPTS / "torch_cpu.py", workload, blocks, steps, precision, mode, threads], threads,
+                        name.endswith("+malloc"))
+
+
+def measure_steps(workload, rounds):
+    threads, blocks, steps, mine, peers = STEPS[workload]
+    samples = {}
+    for _ in range(rounds):
+        for name in mine:
+            samples.setdefault("ours " + name, []).append(ours(name, threads, blocks, steps, keeps=True))
+        for name in peers:
+            samples.setdefault("PyTorch " + name, []).append(theirs(name, workload, threads, blocks, steps))
+        print(workload, {name: round(values[-1], 2) for name, values in samples.items()}, flush=True)
+    return samples
+
+
+def cpu_seconds(argv):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run([str(arg) for arg in argv], capture_output=True, text=True, cwd=REPOSITORY, env=environment(1, False))
+    if done.returncode:
+        raise RuntimeError(done.stderr[-2000:])
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def our_ranks(strategy, steps):
+    layers, width, heads, context, samples = SHARDED
+    with tempfile.TemporaryDirectory(prefix="bench-cpu-") as folder:
+        return cpu_seconds([BIN / "composer", "-n", 2, "benchmarks/gpt_small.yaml", f"run_folder={folder}/run",
+                            f"max_duration={steps}ba", f"model.n_layers={layers}", f"model.d_model={width}", f"model.n_heads={heads}",
+                            f"model.max_seq_len={context}", f"train_dataloader.max_seq_len={context}",
+                            f"global_train_batch_size={2 * samples}", "save_interval=0ba", f"+fsdp_config.sharding_strategy={strategy}"])
+
+
+def their_ranks(way, steps):
+    argv = [PEERS / "torchrun", "--nproc_per_node", 2, "--standalone", SCRIPTS / "torch_fsdp.py", way, *SHARDED, steps]
+    try:
+        return cpu_seconds(argv)
+    except RuntimeError:  # torch's ranks sometimes abort
+        return cpu_seconds(argv)
+
+
+def measure_ranks(rounds):
+    runs = {"ours DDP": lambda n: our_ranks("NO_SHARD", n), "PyTorch DDP": lambda n: their_ranks("ddp", n),
+            "ours FULL_SHARD": lambda n: our_ranks("FULL_SHARD", n), "PyTorch fully_shard": lambda n: their_ranks("fully_shard", n),
+            "PyTorch FSDP1": lambda n: their_ranks("fsdp1", n)}
+    samples = {}
+    for _ in range(rounds):
+        for name, run in runs.items():
+            samples.setdefault(name, []).append(1e3 * (run(LONG) - run(SHORT)) / (LONG - SHORT))
+        print("sharding", {name: round(values[-1]) for name, values in samples.items()}, flush=True)
+    return samples
+
+
+def table(samples):
+    lines = ["| program | CPU ms a step, median | lowest | highest | rounds |", "|---|---|---|---|---|"]
+    for name, values in samples.items():
+        lines.append(f"| {name} | {statistics.median(values):.2f} | {min(values):.2f} | {max(values):.2f} | {len(values)} |")
+    return lines
+
+
+def best(samples, whose, names=None):
+    medians = {name: statistics.median(values) for name, values in samples.items()
+               if name.startswith(whose) and not name.endswith("+malloc") and (names is None or name in names)}
+    name = min(medians, key=medians.get)
+    return name, medians[name]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="cnn,char_gpt,gpt2,sharding")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    lines = ["# A step on a CPU beside PyTorch 2.11, compiled and in bf16", "",
+             f"{datetime.date.today()}, two shared cores, load {os.getloadavg()[0]:.0f} at the start. Made by",
+             "`benchmarks/cpu_peers.py --write`.", ""]
+    for name in options.only.split(","):
+        samples = measure_ranks(options.rounds) if name == "sharding" else measure_steps(name, options.rounds)
+        lines += [f"## {name}", "", *table(samples), ""]
+        if name == "sharding":
+            for mine, peers in (("ours DDP", ["PyTorch DDP"]), ("ours FULL_SHARD", ["PyTorch fully_shard", "PyTorch FSDP1"])):
+                peer, time = best(samples, "PyTorch", peers)
+                lines.append(f"- {peer} / {mine}: {time / statistics.median(samples[mine]):.2f}")
+        else:
+            (mine, own), (peer, other) = best(samples, "ours"), best(samples, "PyTorch")
+            lines.append(f"- {mine} takes {own / other:.2f} of the time of {peer}; goal {GOALS[name]}")
+        lines.append("")
+        print("\n".join(lines[-12:]), flush=True)
+    if options.write:
+        (REPOSITORY / "docs/results/cpu_peers.md").write_text("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()
