@@ -12,6 +12,14 @@ void SetUnlessGiven(Environment& environment, absl::string_view name, absl::stri
   if (!environment.Get(name).has_value()) environment.Set(name, value);
 }
 
+// Has a worker's malloc keep what a training step frees for the next one, instead of giving it back to the kernel,
+// which clears each page anew: without blocks of their own for large sizes, in steps of 64 MiB, with what is free at
+// the end given back from 4 GiB on, and in huge pages. A step of GPT-2 124M on a CPU makes 300,000 page faults without
+// it, and some thousand with it.
+constexpr char kKeepMemory[] =
+    "glibc.malloc.mmap_max=0:glibc.malloc.top_pad=67108864:glibc.malloc.trim_threshold=4294967296:"
+    "glibc.malloc.hugetlb=1";
+
 }  // namespace
 
 Environment WorkerEnvironment(const Environment& inherited, const WorkerPlace& place) {
@@ -53,6 +61,7 @@ Environment WorkerEnvironment(const Environment& inherited, const WorkerPlace& p
   SetUnlessGiven(result, "OMP_NUM_THREADS",
                  absl::StrCat(std::max(1, place.cpus / std::max(place.cpu_sharers, place.local_world_size))));
   SetUnlessGiven(result, "PYTHONUNBUFFERED", "1");
+  if (place.launch > 0) SetUnlessGiven(result, "GLIBC_TUNABLES", kKeepMemory);  // not for a program of the user's
   if (!place.interface.empty() && place.nodes > 1) {
     for (const char* name : {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"}) SetUnlessGiven(result, name, place.interface);
   }

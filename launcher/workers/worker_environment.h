@@ -38,7 +38,8 @@ struct WorkerPlace {
   std::string terminal;      // the terminal's device, from which its current width can be read; "" if unknown
 };
 
-// OMP_NUM_THREADS, PYTHONUNBUFFERED, GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME stay as the user set them.
+// OMP_NUM_THREADS, PYTHONUNBUFFERED, GLIBC_TUNABLES, GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME stay as the user set
+// them.
 // TORCHELASTIC_USE_AGENT_STORE is False, so rank 0 of a script serves the TCPStore at MASTER_PORT itself.
 Environment WorkerEnvironment(const Environment& inherited, const WorkerPlace& place);
 

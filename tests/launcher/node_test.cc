@@ -57,6 +57,10 @@ TEST(FreePortTest, IsAPort) {
   EXPECT_GT(*port, 1023);
 }
 
+constexpr char kKeepMemory[] =
+    "glibc.malloc.mmap_max=0:glibc.malloc.top_pad=67108864:glibc.malloc.trim_threshold=4294967296:"
+    "glibc.malloc.hugetlb=1";
+
 TEST(WorkerEnvironmentTest, IsTheUnionOfBothLaunchers) {
   const Environment inherited(Variables{{"HOME", "/root"}, {"RANK", "stale"}, {"NCCL_SOCKET_IFNAME", "mine"}});
   const Environment result = WorkerEnvironment(inherited, {.rank = 5,
@@ -103,6 +107,7 @@ TEST(WorkerEnvironmentTest, IsTheUnionOfBothLaunchers) {
                                                        {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
                                                        {"OMP_NUM_THREADS", "2"},
                                                        {"PYTHONUNBUFFERED", "1"},
+                                                       {"GLIBC_TUNABLES", kKeepMemory},
                                                        {"COMPOSER_JOB", "run"},
                                                        {"COMPOSER_NODE_ADDRESS", "10.0.0.2"},
                                                        {"COMPOSER_TERMINAL", "/dev/pts/3"},
@@ -113,6 +118,13 @@ TEST(WorkerEnvironmentTest, IsTheUnionOfBothLaunchers) {
                                                        {"COMPOSER_HUB", "unix:/tmp/hub"},
                                                        {"COMPOSER_PROGRESS_PAGE", "/tmp/page"}};
   EXPECT_EQ(result.variables(), expected);
+}
+
+TEST(WorkerEnvironmentTest, MallocIsTheUsersBusinessInTheirProgramsAndIfTheySaySo) {
+  EXPECT_FALSE(WorkerEnvironment({}, {.launch = 0}).Get("GLIBC_TUNABLES").has_value());
+  EXPECT_EQ(WorkerEnvironment({}, {.launch = 1}).GetOr("GLIBC_TUNABLES", ""), kKeepMemory);
+  const Environment off(Variables{{"GLIBC_TUNABLES", ""}});
+  EXPECT_EQ(WorkerEnvironment(off, {.launch = 1}).GetOr("GLIBC_TUNABLES", "?"), "");
 }
 
 TEST(WorkerEnvironmentTest, KeepsTheUsersThreads) {
