@@ -116,7 +116,7 @@ int Run(std::vector<std::string> args) {
     return RunShowData({args.begin() + 2, args.end()}, env, std::cout, std::cerr);
   if (command == "data") {
     const StoreOpener open = [&env](const std::string& place) { return OpenStore(place, env); };
-    return RunDataTool({args.begin() + 1, args.end()}, open, std::cout, std::cerr);
+    return RunDataTool({args.begin() + 1, args.end()}, open, OpenTokenCounter, std::cout, std::cerr);
   }
   if (command == "store") {
     const StoreOpener open = [&env](const std::string& place) { return OpenStore(place, env); };

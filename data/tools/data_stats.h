@@ -4,10 +4,12 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -34,21 +36,28 @@ class LengthCounts {
   int64_t least_ = INT64_MAX, most_ = 0, sum_ = 0, count_ = 0;
 };
 
+// Returns the number of a text's tokens. Called from several threads.
+using TokenCounter = std::function<absl::StatusOr<int64_t>(absl::string_view text)>;
+
 struct DataStats {
   std::vector<MdsColumn> columns;
+  TokenCounter count_tokens;  // empty: tokens of texts are not counted
   // Of each column: bytes of texts and pictures, numbers of arrays (such as tokens).
   std::vector<LengthCounts> lengths;
+  std::vector<LengthCounts> tokens;  // of columns of texts
   int64_t samples = 0;
   absl::flat_hash_set<uint64_t> distinct;  // hashes of samples; 16 bytes each
 
-  void Add(absl::Span<const absl::string_view> values);
+  absl::Status Add(absl::Span<const absl::string_view> values);
   void Add(const DataStats& other);
-  // Some lines: samples, duplicates, and a line for each column.
+  // Some lines: samples, duplicates, and a line or two for each column.
   std::string Text() const;
 };
 
 // `threads` >= 1. The first error ends it.
-absl::StatusOr<DataStats> StatsOfMds(ObjectStore& store, const MdsIndex& index, int threads);
-absl::StatusOr<DataStats> StatsOfRecords(const RecordSource& records, int threads);
+absl::StatusOr<DataStats> StatsOfMds(ObjectStore& store, const MdsIndex& index, int threads,
+                                     const TokenCounter& count_tokens = nullptr);
+absl::StatusOr<DataStats> StatsOfRecords(const RecordSource& records, int threads,
+                                         const TokenCounter& count_tokens = nullptr);
 
 }  // namespace composer

@@ -32,6 +32,7 @@ constexpr int kDone = 0, kUserError = 64, kDamaged = 70;
 
 struct Context {
   const StoreOpener& open;
+  const TokenCounterOpener& open_tokenizer;
   std::ostream& out;
   std::ostream& err;
 };
@@ -170,17 +171,26 @@ absl::StatusOr<int> Stats(const std::vector<std::string>& args, const Context& c
   RecordOptions read;
   int threads = CoresHere();
   std::vector<Option> table = RecordFlags(read);
+  std::string tokenizer;
   table.push_back(ThreadsOption(threads, "that read"));
+  table.push_back({.name = "tokenizer",
+                   .metavar = "PATH",
+                   .help = "whose tokens of texts are counted, as `composer tokenize` opens it",
+                   .set = IntoString(&tokenizer)});
   ASSIGN_OR_RETURN(read.paths, ParseToolArguments(table, args, 1));
+  TokenCounter count_tokens;
+  if (!tokenizer.empty()) {
+    ASSIGN_OR_RETURN(count_tokens, context.open_tokenizer(tokenizer));
+  }
   if (IsRemotePlace(read.paths[0]) || PathExists(JoinPath(read.paths[0], "index.json"))) {
     ASSIGN_OR_RETURN(std::shared_ptr<ObjectStore> store, OpenPlace(context.open, read.paths[0]));
     ASSIGN_OR_RETURN(const MdsIndex index, FetchMdsIndex(*store, ""));
-    ASSIGN_OR_RETURN(const DataStats stats, StatsOfMds(*store, index, threads));
+    ASSIGN_OR_RETURN(const DataStats stats, StatsOfMds(*store, index, threads, count_tokens));
     context.out << stats.Text();
     return kDone;
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<RecordSource> records, OpenRecords(read));
-  ASSIGN_OR_RETURN(const DataStats stats, StatsOfRecords(*records, threads));
+  ASSIGN_OR_RETURN(const DataStats stats, StatsOfRecords(*records, threads, count_tokens));
   context.out << stats.Text();
   return kDone;
 }
@@ -251,7 +261,7 @@ constexpr Command kCommands[] = {
      "Writes shards in mosaicml-streaming's MDS format; the same command goes on after a kill.", Write},
     {"inspect", "FOLDER", "Prints shards, samples, bytes, compression and columns.", Inspect},
     {"verify", "FOLDER [--threads N]", "Reads every byte: sizes, hashes, structure, samples.", Verify},
-    {"stats", "FILES|FOLDER [flags]", "Prints lengths of values and the number of duplicates.", Stats},
+    {"stats", "FILES|FOLDER [flags]", "Prints lengths of values, duplicates, and with a tokenizer tokens.", Stats},
     {"bench", "FOLDER [flags]", "Reads shards in the order of training and prints how fast.", Bench},
     {"show", "JOB.yaml [-n N] [flags]", "Prints samples as a job's model gets them.", nullptr},
     {"merge", "FOLDER", "Writes one index.json for the data sets in the folders below.", Merge},
@@ -283,7 +293,8 @@ int RunCommand(const Command& command, const std::vector<std::string>& args, con
 
 }  // namespace
 
-int RunDataTool(const std::vector<std::string>& args, const StoreOpener& open, std::ostream& out, std::ostream& err) {
+int RunDataTool(const std::vector<std::string>& args, const StoreOpener& open, const TokenCounterOpener& open_tokenizer,
+                std::ostream& out, std::ostream& err) {
   if (args.empty() || args[0] == "--help" || args[0] == "-h") {
     (args.empty() ? err : out) << Usage();
     return args.empty() ? kUserError : kDone;
@@ -292,7 +303,7 @@ int RunDataTool(const std::vector<std::string>& args, const StoreOpener& open, s
   for (const Command& command : kCommands) {
     names.emplace_back(command.name);
     if (command.name == args[0] && command.run != nullptr)
-      return RunCommand(command, {args.begin() + 1, args.end()}, {open, out, err});
+      return RunCommand(command, {args.begin() + 1, args.end()}, {open, open_tokenizer, out, err});
   }
   err << "composer data: there is no command `" << Printable(args[0]) << "`" << DidYouMean(args[0], names) << "\n"
       << Usage();

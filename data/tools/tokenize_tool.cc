@@ -113,6 +113,16 @@ absl::Status Tokenize(const std::vector<std::string>& args, std::istream& in, st
 
 }  // namespace
 
+absl::StatusOr<std::function<absl::StatusOr<int64_t>(absl::string_view text)>> OpenTokenCounter(
+    const std::string& path) {
+  ASSIGN_OR_RETURN(std::unique_ptr<TextTokenizer> opened, OpenTokenizer(path));
+  return [tokenizer = std::shared_ptr<const TextTokenizer>(std::move(opened))](
+             absl::string_view text) -> absl::StatusOr<int64_t> {
+    ASSIGN_OR_RETURN(const EncodedText encoded, tokenizer->Encode(text, {.add_special_tokens = false}));
+    return static_cast<int64_t>(encoded.ids.size());
+  };
+}
+
 int RunTokenizeTool(const std::vector<std::string>& args, std::istream& in, std::ostream& out, std::ostream& err) {
   const absl::Status status = Tokenize(args, in, out);
   if (status.ok()) return 0;

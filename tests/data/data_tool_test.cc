@@ -30,12 +30,21 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+// A tokenizer that has a token for each word.
+absl::StatusOr<TokenCounter> CountWords(const std::string& path) {
+  if (path != "words") return absl::NotFoundError(path);
+  return [](absl::string_view text) -> absl::StatusOr<int64_t> {
+    if (text == "bad") return absl::InvalidArgumentError("not UTF-8");
+    return std::count(text.begin(), text.end(), ' ') + 1;
+  };
+}
+
 class DataToolTest : public ::testing::Test {
  protected:
   int Run(const std::vector<std::string>& args) {
     out_.str("");
     err_.str("");
-    return RunDataTool(args, open_, out_, err_);
+    return RunDataTool(args, open_, CountWords, out_, err_);
   }
   std::string Source(const std::string& lines) {
     EXPECT_TRUE(AtomicWriteFile(folder_.Path("in.jsonl"), lines).ok());
@@ -66,6 +75,19 @@ TEST_F(DataToolTest, WhatIsWrittenIsReadInspectedAndVerified) {
   EXPECT_EQ(sample.columns[4], "\xc3\xa9");
   EXPECT_EQ(sample.columns[2], "[]");
   EXPECT_EQ(Run({"write", source, set}), 64) << "the folder has an index";
+}
+
+TEST_F(DataToolTest, StatsCountTheTokensOfTexts) {
+  const std::string source = Source("{\"n\": 1, \"text\": \"a b c\"}\n{\"n\": 2, \"text\": \"d\"}\n");
+  ASSERT_EQ(Run({"stats", source, "--tokenizer", "words"}), 0) << err_.str();
+  EXPECT_THAT(out_.str(), AllOf(HasSubstr("text (str): bytes 6 in all;"),
+                                HasSubstr("text (str): tokens 4 in all; shortest 1, mean 2.0,")));
+  ASSERT_EQ(Run({"write", source, folder_.Path("set")}), 0) << err_.str();
+  ASSERT_EQ(Run({"stats", folder_.Path("set"), "--tokenizer", "words"}), 0) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("text (str): tokens 4 in all;"));
+  EXPECT_EQ(Run({"stats", source, "--tokenizer", "none"}), 64);
+  EXPECT_EQ(Run({"stats", Source("{\"text\": \"bad\"}\n"), "--tokenizer", "words"}), 64);
+  EXPECT_THAT(err_.str(), HasSubstr("text: not UTF-8"));
 }
 
 TEST_F(DataToolTest, ABucketIsWrittenToAndRead) {
