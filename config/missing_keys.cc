@@ -29,8 +29,8 @@ constexpr absl::string_view kFolderInAStore =
     "leave it out: a `folder` may be in a store itself (s3://…), and is written behind training";
 constexpr absl::string_view kUploads =
     "leave it out: the logger `remote_uploader_downloader` copies files of the run folder, `files: [traces/*]`";
-constexpr absl::string_view kOnnx =
-    "leave it out: `composer checkpoint export RUN model.onnx` traces the model and keeps the names of its parameters";
+constexpr absl::string_view kExampleIsTheBatch =
+    "leave it out: the run's first batch is the example; inputs are called `inputs` and as the batch names them";
 constexpr absl::string_view kSlackVariables =
     "leave it out: SLACK_LOGGING_API_KEY and SLACK_LOGGING_CHANNEL_ID, or SLACK_WEBHOOK_URL, in the environment";
 
@@ -88,11 +88,11 @@ constexpr MissingKey kMissingKeys[] = {
      "leave it out: a write is tried again for three minutes, and a save that fails ends no run"},
     {"callbacks.export_for_inference.save_object_store",
      "leave it out: `composer checkpoint export RUN s3://bucket/folder` writes there afterwards"},
-    {"callbacks.export_for_inference.sample_input", kOnnx},
+    {"callbacks.export_for_inference.sample_input", kExampleIsTheBatch},
     {"callbacks.export_for_inference.transforms",
      "leave it out: weights are written as they are; `composer checkpoint export --dtype` converts them"},
-    {"callbacks.export_for_inference.input_names", kOnnx},
-    {"callbacks.export_for_inference.output_names", kOnnx},
+    {"callbacks.export_for_inference.input_names", kExampleIsTheBatch},
+    {"callbacks.export_for_inference.output_names", kExampleIsTheBatch},
     {"callbacks.memory_snapshot.remote_file_name", kUploads},
     {"callbacks.memory_snapshot.overwrite", "leave it out: a file of the same name is replaced"},
     {"callbacks.oom_observer.remote_file_name", kUploads},
@@ -216,8 +216,7 @@ constexpr struct {
      "auto; tensor parallelism with SequenceParallel splits long sequences"},
     {"precision", "amp_fp8 fp8", "fp8 needs TransformerEngine, which is Python; write amp_bf16"},
     {"precision", "amp", "write amp_fp16"},
-    {"callbacks.export_for_inference.save_format", "onnx torchscript",
-     "write safetensors; `composer checkpoint export RUN model.onnx` makes an ONNX file of the run"},
+    {"profiler.torch_prof_with_stack", "true", "a native program has no Python stacks to record; leave it out"},
     {"precision", "bf16 bfloat16", "write amp_bf16"},
     {"precision", "fp16 float16", "write amp_fp16"},
 };

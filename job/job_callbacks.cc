@@ -97,10 +97,13 @@ CallbackFactory ReadEvalOutputLogging(ConfigMap config) {
 
 CallbackFactory ReadExportForInference(ConfigMap config) {
   const std::string folder = config.String("save_path", "");
-  config.Choice("save_format", {"safetensors"}, "safetensors");
+  const std::string name = config.Choice("save_format", {"safetensors", "torchscript", "onnx"}, "safetensors");
+  const ExportFormat format = name == "torchscript" ? ExportFormat::kTorchScript
+                              : name == "onnx"      ? ExportFormat::kOnnx
+                                                    : ExportFormat::kSafetensors;
   return [=](const JobPlace&, const JobFacts& facts) {
     return std::make_unique<ExportForInference>(
-        ExportForInference::Options{folder.empty() ? "" : AbsolutePath(folder), facts.model_json});
+        ExportForInference::Options{folder.empty() ? "" : AbsolutePath(folder), facts.model_json, format});
   };
 }
 

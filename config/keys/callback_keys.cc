@@ -37,7 +37,7 @@ log_tokens | bool | false | The numbers of the input's tokens, too.
 
 [callback export_for_inference] Writes the model at the end.
 save_path | text | ({run_folder}/export) | The folder.
-save_format | one of safetensors | safetensors | The format.
+save_format | one of safetensors, torchscript, onnx | safetensors | The weights, or the model as a program.
 
 [callback fail_at] Fails, to rehearse it.
 rank | int 0.. | 0 | Which rank.

@@ -307,7 +307,7 @@ TEST_F(JobCallbacksTest, ValuesOutOfRangeAreNamedWithWhatIsAllowed) {
       {"throttle", "seconds: 3601", "must be at most 3600, got 3601"},
       {"mlperf", "division: opened", "did you mean `open`?"},
       {"mlperf", "status: home", "`home` is not one of onprem, cloud, preview"},
-      {"export_for_inference", "save_format: onnx", "`onnx` is not one of safetensors"},
+      {"export_for_inference", "save_format: onxx", "did you mean `onnx`?"},
       {"fail_at", "how: explode", "`explode` is not one of kill, abort, exit, throw, hang"},
       {"early_stopper", "monitor: MulticlassAccuracy", "say whose: metrics/eval/MulticlassAccuracy"},
       {"early_stopper", "monitor: a/b, min_delta: -1", "min_delta: must be at least 0, got -1"},

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/jit/serialization/import.h>
 #include <torch/types.h>
 
 #include <cstring>
@@ -14,6 +15,7 @@
 #include "tests/support/temp_dir.h"
 #include "tests/trainer/callbacks/callback_fixture.h"
 #include "tests/trainer/callbacks/small_models.h"
+#include "trainer/core/model_sharding.h"
 
 namespace composer {
 namespace {
@@ -118,6 +120,61 @@ for name, entry in json.loads(data[8:8 + size]).items():
 )";
   EXPECT_EQ(RunPythonScript(kScript, {dir_.Path("elsewhere/model.safetensors")}),
             "fc.bias F32 [2] 0.0 2.0\nfc.weight F32 [2, 2] 3.0 4.0 0.0 0.0\nseen F32 [1] 5.0\n");
+}
+
+TEST_F(ExportForInferenceTest, AProgramIsTracedWithTheFirstBatch) {
+  std::vector<std::string> taken;
+  logger_.AddDestination(std::make_unique<FileTaker>(&taken));
+  state_.batch.num_samples = 2;
+  state_.batch.inputs = torch::tensor({{1.F, 0.F}, {0.F, 1.F}});
+  for (const ExportFormat format : {ExportFormat::kTorchScript, ExportFormat::kOnnx}) {
+    ExportForInference callback({.format = format});
+    ASSERT_TRUE(Fire(callback, Event::kFitStart).ok());
+    ASSERT_TRUE(Fire(callback, Event::kAfterDataloader).ok());
+    const absl::Status status = Fire(callback, Event::kFitEnd);
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  EXPECT_THAT(taken, ElementsAre("export/model.ts", "export/config.json", "export/model.onnx", "export/config.json"));
+  torch::jit::Module module = torch::jit::load(dir_.Path("export/model.ts"));
+  const at::Tensor inputs = torch::randn({5, 2});
+  Batch batch;
+  batch.num_samples = 5;
+  batch.inputs = inputs;
+  EXPECT_TRUE(module.forward({inputs}).toTensor().equal(state_.model->eval_forward(batch).tensor()));
+}
+
+TEST_F(ExportForInferenceTest, WithoutABatchNoProgramIsWritten) {
+  ExportForInference callback({.format = ExportFormat::kTorchScript});
+  ASSERT_TRUE(Fire(callback, Event::kFitEnd).ok());
+  EXPECT_FALSE(PathExists(dir_.Path("export")));
+}
+
+// A model of which no rank has the whole.
+class Shards final : public ModelSharding {
+ public:
+  void BeginForward() override {}
+  void EndForward() override {}
+  void AbandonForward() override {}
+  void SkipForward() override {}
+  void BeginWhole() override {}
+  bool keeps_whole() const override { return false; }
+  const Piece* Find(const at::Tensor&) const override { return nullptr; }
+  void SumOverShards(const at::Tensor&) override {}
+  int num_shards() const override { return 2; }
+  int shard_index() const override { return 0; }
+  at::Device device() const override { return at::kCPU; }
+  std::vector<std::pair<std::string, at::Tensor>> WholeParameters() override { return {}; }
+};
+
+TEST_F(ExportForInferenceTest, AProgramOfAShardedModelIsRefusedAtTheStart) {
+  Shards shards;
+  state_.sharding = &shards;
+  ExportForInference weights({}), program({.format = ExportFormat::kTorchScript});
+  EXPECT_TRUE(Fire(weights, Event::kFitStart).ok());
+  const absl::Status status = Fire(program, Event::kFitStart);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("`composer checkpoint export RUN model.ts`"));
+  state_.sharding = nullptr;
 }
 
 TEST_F(ExportForInferenceTest, ASecondExportReplacesTheFirst) {
