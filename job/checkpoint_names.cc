@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "base/name_template.h"
 #include "base/status_macros.h"
 #include "checkpoint/format/checkpoint_link.h"
@@ -39,9 +40,23 @@ absl::string_view Bare(absl::string_view name) {
   return name;
 }
 
+// Composer packs a checkpoint whose name ends in .pt and one of these.
+absl::Status CheckNotPacked(absl::string_view save_filename) {
+  for (const absl::string_view packed : {"bz2", "gz", "lz4", "lzma", "lzo", "xz", "zst"}) {
+    absl::string_view name = save_filename;
+    if (!absl::ConsumeSuffix(&name, packed) || !absl::EndsWith(name, ".pt.")) continue;
+    name.remove_suffix(1);
+    return absl::InvalidArgumentError(
+        absl::StrCat("checkpoints are not packed: each is a folder that ranks read pieces of; write \"", name,
+                     "\", and pack one with `composer checkpoint export RUN x.pt.gz` (or .pt.lz4, .pt.zst)"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<CheckpointNames> NamesOfSaveFilename(absl::string_view save_filename) {
+  RETURN_IF_ERROR(CheckNotPacked(save_filename));
   const bool leaves_it =
       absl::StartsWith(save_filename, "/") || absl::StrContains(absl::StrCat("/", save_filename, "/"), "/../");
   if (leaves_it) return absl::InvalidArgumentError("must stay below save_folder");

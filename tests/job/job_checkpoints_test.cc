@@ -76,8 +76,6 @@ TEST(JobCheckpointsTest, ComposersFileNamesMeanAFolderAndALink) {
        "{run_name}/e{epoch}/{token}-{total_wct}.pt"},
       {"{save_folder: /ck, save_filename: '{run_name}/best.pt'}", "/ck/r", "latest", "best.pt"},
       {"{save_folder: /ck, save_filename: 'ep{epoch}-ba{batch}'}", "/ck", "latest"},
-      {"{save_folder: /ck, save_filename: 'ep{epoch}-ba{batch}.pt.zst'}", "/ck", "latest",
-       "ep{epoch}-ba{batch}.pt.zst"},
       {"{save_folder: /ck, save_filename: '{run_name}/x/ep{epoch}-ba{batch}-rank{rank}.pt', save_latest_filename: "
        "'{run_name}/x/newest-rank{rank}.symlink'}",
        "/ck/r/x", "newest", "ep{epoch}-ba{batch}-rank{rank}.pt"},
@@ -97,6 +95,9 @@ TEST(JobCheckpointsTest, ComposersFileNamesMeanAFolderAndALink) {
       {"{save_filename: 'ep{epoch}-ba{batch}/model.pt'}", "cannot be the name of a file that leads to a checkpoint"},
       {"{save_filename: 'my model {batch}'}", "cannot be the name of a file that leads to a checkpoint"},
       {"{save_filename: 'newest', save_latest_filename: newest}", "the file that names the newest checkpoint"},
+      {"{save_filename: 'ep{epoch}-ba{batch}.pt.zst'}",
+       "checkpoints are not packed: each is a folder that ranks read pieces of; write \"ep{epoch}-ba{batch}.pt\", and "
+       "pack one with `composer checkpoint export RUN x.pt.gz`"},
       {"{save_filename: '../ep{epoch}-ba{batch}'}", "must stay below save_folder"},
       {"{save_filename: 'a/../../ep{epoch}-ba{batch}'}", "must stay below save_folder"},
       {"{save_filename: '/a/ep{epoch}-ba{batch}'}", "must stay below save_folder"},
