@@ -179,7 +179,17 @@ ModelFactory WithTask(ModelFactory make, ConfigMap config, const PluginTables& p
   const std::vector<std::string> names = ClassifierLossNames();
   const std::vector<absl::string_view> allowed(names.begin(), names.end());
   const std::string loss = config.Choice("loss_name", allowed, "soft_cross_entropy");
-  if (const absl::StatusOr<ClassifierLoss> found = ClassifierLossByName(loss); found.ok()) task.loss = *found;
+  const ClassifierLossOptions options = {
+      .class_weights = config.DoubleList("class_weights", {}, {.min = 0}),
+      .label_smoothing = config.Double("label_smoothing", 0, {.min = 0, .max = 1}),
+      .sum = config.Choice("loss_reduction", {"mean", "sum"}, "mean") == "sum",
+  };
+  const absl::StatusOr<ClassifierLoss> found = ClassifierLossByName(loss, options);
+  if (found.ok()) {
+    task.loss = *found;
+  } else {
+    config.Reject("loss_name", found.status().message());
+  }
   task.train_metrics = ReadMetrics(config, "train_metrics", plugins);
   task.eval_metrics = ReadMetrics(config, "eval_metrics", plugins);
   return [make = std::move(make), task = std::move(task)] {

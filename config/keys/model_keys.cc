@@ -7,6 +7,9 @@ namespace composer {
 const char kModelKeys[] = R"(
 [map classified] Loss and metrics of classifiers, as of ComposerClassifier.
 loss_name | one of soft_cross_entropy, cross_entropy, binary_cross_entropy_with_logits, nll_loss, mse_loss, l1_loss, dice_loss | soft_cross_entropy | The loss.
+class_weights | numbers 0.. | [] | A factor of the loss for each class.
+label_smoothing | number 0..1 | 0 | This part of each target is spread over all classes.
+loss_reduction | one of mean, sum | mean | The loss is the mean over a microbatch, or the sum.
 train_metrics | names metric | (MulticlassAccuracy) | Metrics of training.
 eval_metrics | names metric | (MulticlassAccuracy, CrossEntropy) | Metrics of evaluation.
 

@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,10 +15,24 @@ namespace composer {
 
 // Of outputs [B, C, *] and targets: int64 [B, *], or dense, of the outputs' shape.
 struct ClassifierLoss {
+  using Function = std::function<at::Tensor(const at::Tensor& outputs, const at::Tensor& targets)>;
   // Returns a scalar.
-  at::Tensor (*mean)(const at::Tensor& outputs, const at::Tensor& targets);
-  // Returns [B], whose mean is `mean` (up to rounding, and up to targets that do not count); null: it has none.
-  at::Tensor (*by_sample)(const at::Tensor& outputs, const at::Tensor& targets);
+  Function mean;
+  // Returns [B], whose mean is `mean` (up to rounding, and up to targets that do not count); empty: it has none.
+  Function by_sample;
+};
+
+struct ClassifierLossOptions {
+  // A factor for each class, at least 0; empty: all 1. Of soft_cross_entropy, cross_entropy and nll_loss, whose mean of
+  // class indices is then over the sum of the targets' factors, as torch's; and of binary_cross_entropy_with_logits.
+  std::vector<double> class_weights;
+  // From 0 to 1: this part of each target is spread over all classes. Of soft_cross_entropy and cross_entropy.
+  double label_smoothing = 0;
+  // The sum over samples and places in place of the mean, so that gradients grow with the size of a microbatch. Not of
+  // binary_cross_entropy_with_logits and dice_loss.
+  bool sum = false;
+
+  bool is_default() const { return class_weights.empty() && label_smoothing == 0 && !sum; }
 };
 
 //   soft_cross_entropy                Composer's (cross_entropy.h), the default
@@ -26,8 +41,9 @@ struct ClassifierLoss {
 //   nll_loss                          torch's, of outputs that are logarithms of probabilities
 //   mse_loss, l1_loss                 torch's means over all outputs; class indices become zeros and ones
 //   dice_loss                         DiceLoss of the softmax (dice_loss.h)
-// kInvalidArgument, with the nearest name, for any other.
-absl::StatusOr<ClassifierLoss> ClassifierLossByName(absl::string_view name);
+// kInvalidArgument, with the nearest name, for any other, and for options that the loss does not have. With options
+// there is no by_sample.
+absl::StatusOr<ClassifierLoss> ClassifierLossByName(absl::string_view name, const ClassifierLossOptions& options = {});
 std::vector<std::string> ClassifierLossNames();
 
 }  // namespace composer

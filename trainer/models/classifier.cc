@@ -24,7 +24,9 @@ Loss Classifier::loss(const Outputs& outputs, const Batch& batch) {
 
 at::Tensor Classifier::sample_losses(const Outputs& outputs, const Batch& batch) {
   if (!task_.loss) return SoftCrossEntropyBySample(outputs, batch.targets);
-  TORCH_CHECK_NOT_IMPLEMENTED(task_.loss->by_sample != nullptr, "model.loss_name: this loss is none by sample");
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      task_.loss->by_sample != nullptr,
+      "model.loss_name: this loss, or one with class_weights, label_smoothing or a sum, is none by sample");
   return task_.loss->by_sample(outputs, batch.targets);
 }
 

@@ -66,6 +66,44 @@ TEST(ClassifierLoss, IsTheMeanOfItsSamples) {
   }
 }
 
+TEST(ClassifierLoss, OptionsAreTorchs) {
+  const at::Tensor x = ClassifierOutputs(), weights = torch::tensor({0.5, 2.0, 3.0}), log_p = x.log_softmax(1);
+  const auto of = [&](const char* name, const at::Tensor& targets, const ClassifierLossOptions& options) {
+    const ClassifierLoss loss = ClassifierLossByName(name, options).value();
+    EXPECT_FALSE(loss.by_sample);
+    return loss.mean(x, targets).item<double>();
+  };
+  const ClassifierLossOptions weighted = {.class_weights = {0.5, 2, 3}}, smooth = {.label_smoothing = 0.3},
+                              sum = {.sum = true};
+  const at::Tensor ones = torch::one_hot(ClassTargets(), 3).to(torch::kFloat);
+  const double heavy = -(ones * log_p * weights).sum().item<double>();
+  const double soft = -((0.7 * ones + 0.1) * log_p).sum().item<double>();
+  for (const char* name : {"soft_cross_entropy", "cross_entropy"}) {
+    EXPECT_NEAR(of(name, ClassTargets(), weighted), heavy / (3 + 2), 1e-6) << name;
+    EXPECT_NEAR(of(name, ClassTargets(), smooth), soft / 2, 1e-6) << name;
+    EXPECT_NEAR(of(name, ClassTargets(), sum), -(ones * log_p).sum().item<double>(), 1e-6) << name;
+    EXPECT_NEAR(of(name, DenseTargets(), weighted), -(DenseTargets() * log_p * weights).sum().item<double>() / 2, 1e-6);
+  }
+  const at::Tensor half = DenseTargets() / 2;  // over the mass of the targets, or over the samples
+  const double of_half = -(half * log_p * weights).sum().item<double>();
+  EXPECT_NEAR(of("soft_cross_entropy", half, weighted), of_half, 1e-6);
+  EXPECT_NEAR(of("cross_entropy", half, weighted), of_half / 2, 1e-6);
+  EXPECT_NEAR(of("nll_loss", ClassTargets(), weighted), -(ones * x * weights).sum().item<double>() / 5, 1e-6);
+  const at::Tensor p = x.sigmoid(), binary = -(ones * p.log() + (1 - ones) * (1 - p).log());
+  EXPECT_NEAR(of("binary_cross_entropy_with_logits", ClassTargets(), weighted),
+              (binary * weights).sum().item<double>() / 2, 1e-6);
+  EXPECT_NEAR(of("mse_loss", ClassTargets(), sum), (x - ones).square().sum().item<double>(), 1e-6);
+}
+
+TEST(ClassifierLoss, OptionsThatALossLacksAreNamed) {
+  const auto error = [](const char* name, const ClassifierLossOptions& options) {
+    return std::string(ClassifierLossByName(name, options).status().message());
+  };
+  EXPECT_EQ(error("mse_loss", {.class_weights = {1}}), "class_weights: `mse_loss` has none");
+  EXPECT_EQ(error("nll_loss", {.label_smoothing = 0.1}), "label_smoothing: `nll_loss` has none");
+  EXPECT_EQ(error("dice_loss", {.sum = true}), "loss_reduction: sum: `dice_loss` has none");
+}
+
 TEST(ClassifierLoss, UnknownNamesAreListed) {
   EXPECT_THAT(std::string(ClassifierLossByName("mse_los").status().message()), HasSubstr("did you mean `mse_loss`?"));
 }
