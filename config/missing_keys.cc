@@ -186,6 +186,8 @@ constexpr MissingName kMissingNames[] = {
     {"callback", "runtimecallback logmbmoetokperexpert moegatingmonitor", "it measures llm-foundry's own models"},
     {"callback", "kill", "write `fail_at`"},
     {"algorithm", "stochasticdepthsample", "write `stochastic_depth: {stochastic_method: sample}`"},
+    {"metric", "map meanaverageprecision",
+     "it is the mean average precision of boxes, and no model here finds boxes; a plugin has both (AddMetric)"},
     {"optimizer", "sparseadam",
      "it needs sparse gradients, which no layer here makes; `adam` updates all rows of an embedding"},
     {"optimizer", "adalrlion clippedlion noadalrlion",

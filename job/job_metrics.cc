@@ -2,13 +2,30 @@
 #include "job/job_metrics.h"
 
 #include "job/named_reader.h"
+#include "trainer/loss/classifier_loss.h"
 #include "trainer/metrics/metric_by_name.h"
 
 namespace composer {
 namespace {
 
 // The keys that a metric accepts.
-enum Keys : unsigned { kNone = 0, kNumClasses = 1, kIgnoreIndex = 2, kAverage = 4, kBatchMean = 8 };
+enum Keys : unsigned {
+  kNone = 0,
+  kNumClasses = 1,
+  kIgnoreIndex = 2,
+  kAverage = 4,
+  kBatchMean = 8,
+  kTopK = 16,
+  kDataRange = 32,
+  kLossName = 64,
+};
+
+// Returns the mean of a classifier's loss.
+LossFunction ReadLoss(ConfigMap& config) {
+  const std::vector<std::string> names = ClassifierLossNames();
+  const std::vector<absl::string_view> allowed(names.begin(), names.end());
+  return ClassifierLossByName(config.Choice("loss_name", allowed, "soft_cross_entropy"))->mean;
+}
 
 MetricOptions ReadOptions(ConfigMap& config, unsigned keys) {
   MetricOptions options;
@@ -21,6 +38,9 @@ MetricOptions ReadOptions(ConfigMap& config, unsigned keys) {
                                            : F1Average::kWeighted;
   }
   if (keys & kBatchMean) options.batch_mean = config.Bool("batch_mean", false);
+  if (keys & kTopK) options.top_k = config.Int("top_k", 1, {.min = 1});
+  if (keys & kDataRange) options.data_range = config.RequiredDouble("data_range", {.min = 1e-6});
+  if (keys & kLossName) options.loss = ReadLoss(config);
   return options;
 }
 
@@ -39,14 +59,18 @@ constexpr NamedReader<MetricFactory> kMetrics[] = {
     {"Dice", [](ConfigMap config) { return Read("Dice", kNumClasses | kBatchMean, config); }},
     {"LanguageCrossEntropy", [](ConfigMap config) { return Read("LanguageCrossEntropy", kIgnoreIndex, config); }},
     {"LanguagePerplexity", [](ConfigMap config) { return Read("LanguagePerplexity", kIgnoreIndex, config); }},
+    {"LossMetric", [](ConfigMap config) { return Read("LossMetric", kLossName | kBatchMean, config); }},
     {"MIoU", [](ConfigMap config) { return Read("MIoU", kNumClasses | kIgnoreIndex, config); }},
     {"MaskedAccuracy", [](ConfigMap config) { return Read("MaskedAccuracy", kIgnoreIndex, config); }},
-    {"MulticlassAccuracy", [](ConfigMap config) { return Read("MulticlassAccuracy", kNone, config); }},
+    {"MulticlassAccuracy", [](ConfigMap config) { return Read("MulticlassAccuracy", kTopK, config); }},
+    {"MulticlassConfusionMatrix",
+     [](ConfigMap config) { return Read("MulticlassConfusionMatrix", kNumClasses | kIgnoreIndex, config); }},
     {"MulticlassF1Score",
      [](ConfigMap config) { return Read("MulticlassF1Score", kNumClasses | kAverage | kIgnoreIndex, config); }},
     {"MulticlassMatthewsCorrCoef",
      [](ConfigMap config) { return Read("MulticlassMatthewsCorrCoef", kNumClasses | kIgnoreIndex, config); }},
     {"PearsonCorrCoef", [](ConfigMap config) { return Read("PearsonCorrCoef", kNone, config); }},
+    {"SSIM", [](ConfigMap config) { return Read("SSIM", kDataRange, config); }},
     {"SpearmanCorrCoef", [](ConfigMap config) { return Read("SpearmanCorrCoef", kNone, config); }},
 };
 

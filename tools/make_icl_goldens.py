@@ -2,7 +2,7 @@
 """Writes tests/golden/icl.json: what llm-foundry makes of in-context tasks, and its accuracies.
 
 Run it with transformers 4.57.1, datasets 4.3 and torchmetrics in a venv, and llm-foundry's sources:
-    git clone https://github.com/mosaicml/llm-foundry /tmp/llm-foundry
+    git clone https://github.com/mosaicml/llm-foundry /tmp/llm-foundry      # or unpack its wheel 0.22.0 from PyPI
     /tmp/composer-peers/transformers/bin/python tools/make_icl_goldens.py /tmp/llm-foundry
 SPDX-License-Identifier: Apache-2.0
 """
@@ -26,7 +26,8 @@ NOTE = (
     "(a choice of a question) its tokens without padding and where the answer is, [begin, end). `accuracy`: of logits "
     "[place, v] = ((7 a + 3 b + 11 v + a v) mod 101) / 10, where a and b are the tokens at the place and before it "
     "(0 at the beginning), v below `vocab`; 8 more for the next token unless place + a is a multiple "
-    "of 7. `gauntlets`: EvalGauntlet's scores of `accuracies`, by label of an evaluation, with `sizes` questions.")
+    "of 7. `prompts`: the same of generation_task_with_answers, whose rows are prompts alone; `normalized`: pairs of a text "
+    "and normalize_answer of it; `matches`: whether a text is right. `gauntlets`: EvalGauntlet's scores of `accuracies`, by label of an evaluation, with `sizes` questions.")
 
 
 def foundry(folder):
@@ -89,6 +90,29 @@ TASKS = [("language_modeling", LM_LINES, "bytes", {"num_fewshot": 0}),
          ("schema", SCHEMA_LINES, "bytes", {"num_fewshot": 0}),
          ("schema", SCHEMA_LINES, "llama", {"num_fewshot": 2, "prelimiter": "Q: ", "continuation_delimiter": " so "}),
          ("schema", SCHEMA_LINES, "bytes", {"num_fewshot": 1, "prompt_string": "Which?\n", "strip_dataset": False})]
+GENERATION_LINES = [{"context": " Who wrote Faust? ", "answer": "Goethe", "aliases": ["Johann Wolfgang von Goethe", "Goethe"]},
+                    {"context": "Two and two", "answer": " four ", "aliases": ["4"]},
+                    {"context": "The capital of France", "answer": "Paris", "aliases": []},
+                    {"context": "Who painted it\u00a0", "answer": "Vermeer", "aliases": ["Jan Vermeer", "J. Vermeer van Delft"]}]
+THOUGHT_LINES = [{"context": "3 + 4 * 2", "answer": "11", "chain_of_thought": "4 * 2 is 8. 3 + 8 is 11. "},
+                 {"context": "10 / 2 - 1", "answer": "4", "chain_of_thought": "10 / 2 is 5. 5 - 1 is 4."},
+                 {"context": "7", "answer": "7", "chain_of_thought": ""}]
+PROMPTS = [(GENERATION_LINES, "bytes", "<|end|>", {"num_fewshot": 0}),
+           (GENERATION_LINES, "bytes", "<|end|>", {"num_fewshot": 2, "prompt_string": "Answer.\n", "prelimiter": "Q: ",
+                                                   "continuation_delimiter": "\nA: ", "example_delimiter": "\n\n"}),
+           (GENERATION_LINES, "llama", "</s>", {"num_fewshot": 3, "max_seq_len": 60}),
+           (GENERATION_LINES, "llama", "</s>", {"num_fewshot": 1, "strip_dataset": False}),
+           (THOUGHT_LINES, "llama", "</s>", {"num_fewshot": 2, "cot_delimiter": " ### "}),
+           (THOUGHT_LINES, "bytes", "<|end|>", {"num_fewshot": 1})]
+TEXTS = ["The Beatles", " a  cat\tand an\u00a0apple ", "An_underscore_the_word", "Don\u2019t \u2018quote\u2019 `it\u00b4!", "the",
+         "ÉCOLE ÄPFEL ΟΔΟΣ İ", "\u201ca\u201d b", "a-b (the) c", "1,000.50 $", "theatre an1 a1 the\u0301", "日本 a 語", "x\x1cy\x1f\n z", ""]
+MATCHES = [("Paris, of course", ["Paris"], {}), ("It is Paris", ["Paris"], {}), ("the  PARIS.", ["paris"], {}),
+           ("Lyon\nParis", ["Paris"], {"stopping_criteria": ["\n"]}), (" Paris\n\nQuestion: x", ["Paris"], {"stopping_criteria": ["\n\n", "Question:"]}),
+           ("Rome Question: Paris", ["Paris"], {"stopping_criteria": ["Question:"]}),
+           ("1 + 1 is 2 ### 2", ["2"], {"cot_delimiter": " ### "}), ("3 ### 1 ### 2", ["1"], {"cot_delimiter": "###"}),
+           ("2", ["2"], {"cot_delimiter": "###"}), ("Paris", ["paris"], {"do_normalization": False}),
+           ("  Paris!  ", [" Paris "], {"do_normalization": False}), ("42", ["forty-two", "42"], {}), ("", ["x"], {}), ("x", ["The"], {}),
+           ("so ### 5 Q: ### 6", ["5"], {"cot_delimiter": "###", "stopping_criteria": ["Q:"]})]
 CATEGORIES = [{"name": "world", "benchmarks": [{"name": "arc", "num_fewshot": 0, "random_baseline": 0.25},
                                                {"name": "mmlu", "num_fewshot": 5, "random_baseline": 0.25}]},
               {"name": "language", "benchmarks": [{"name": "lambada", "num_fewshot": 0, "random_baseline": 0},
@@ -140,6 +164,32 @@ def task(modules, kind, lines, name, arguments):
             "accuracy": metric.compute().item()}
 
 
+def read_json(self, uri, *_):
+    from datasets import load_dataset
+    return load_dataset("json", data_files=uri, split="train", streaming=False)
+
+
+def prompts(modules, lines, name, eos, arguments):
+    _, tasks, _ = modules
+    tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(ROOT / "tests/golden/tokenizers" / name / "tokenizer.json"), eos_token=eos)
+    tasks.InContextLearningDataset.read_dataset = read_json
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "task.jsonl"
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        data = tasks.InContextLearningGenerationTaskWithAnswersDataset(
+            dataset_uri=str(path), tokenizer=tokenizer, pad_tok_id=10**6, destination_path="", **{"max_seq_len": 200, **arguments})
+        batch = data.collate_fn([data[i] for i in range(len(data))])
+    return {"tokenizer": name, "eos": eos, "arguments": arguments, "lines": lines,
+            "rows": [[token for token in ids.tolist() if token != 10**6] for ids in batch["input_ids"]],
+            "max_new_tokens": batch["generation_kwargs"]["max_new_tokens"], "answers": [sorted(labels) for labels in batch["labels"]]}
+
+
+def match(metrics, text, answers, options):
+    metric = metrics.InContextLearningGenerationExactMatchAccuracy()
+    metric.update(options, [text], [answers])
+    return {"text": text, "answers": answers, "options": options, "right": metric.compute().item() == 1}
+
+
 def gauntlet(folder, arguments):
     core, loggers = sys.modules["composer.core"], types.ModuleType("composer.loggers")
     core.Callback = core.State = loggers.Logger = object
@@ -167,5 +217,9 @@ GAUNTLETS = [{}, {"weighting": "SAMPLE_SZ", "averages": {"all": ["world", "langu
 if __name__ == "__main__":
     torch.set_num_threads(1)
     modules = foundry(sys.argv[1])
+    normalize = modules[2].InContextLearningGenerationExactMatchAccuracy().normalize_answer
     write("icl", NOTE, {"shots": shots(modules[0]), "tasks": [task(modules, *row) for row in TASKS],
+                         "prompts": [prompts(modules, *row) for row in PROMPTS],
+                         "normalized": [[text, normalize(text)] for text in TEXTS],
+                         "matches": [match(modules[2], *row) for row in MATCHES],
                          "gauntlets": [gauntlet(sys.argv[1], row) for row in GAUNTLETS]})

@@ -49,7 +49,7 @@ include prepare
 [map icl_task] A task of in-context evaluation, as llm-foundry has it.
 label | text 1.. | required | Its name in metrics: metrics/<label>/<n>-shot/….
 dataset_uri | texts | required | Files of JSON lines, folders or globs; .gz is decompressed.
-icl_task_type | one of language_modeling, multiple_choice, schema | required | context and continuation; query, choices and gold; or context_options, continuation and gold.
+icl_task_type | one of language_modeling, multiple_choice, schema, generation_task_with_answers | required | context and continuation; query, choices and gold; context_options, continuation and gold; or context, answer, aliases and chain_of_thought.
 num_fewshot | ints 0..1024 | [0] | So many other examples before each; one evaluation for each number.
 batch_size | int 1.. | 8 | Texts of a batch on one rank; a question has one for each choice.
 max_seq_len | int 2..16777216 | (icl_seq_len) | The most tokens of a text; the beginning of longer ones is cut.
@@ -60,6 +60,9 @@ prelimiter | text | "" | What stands before each example.
 question_prelimiter | text | "" | The same, by its older name.
 fewshot_random_seed | int 0..4294967295 | 1234 | Of the choice of examples; the choice is llm-foundry's.
 strip_dataset | bool | true | Remove spaces around texts.
+early_stopping_criteria | texts | [] | generation_task_with_answers: texts at which an answer ends.
+do_normalization | bool | true | generation_task_with_answers: compare without case, punctuation and articles.
+cot_delimiter | text | "" | generation_task_with_answers: what stands between a chain of thought and the answer.
 metric_names | texts | [] | Regular expressions of the task's metrics; none: all.
 has_categories | bool | false | An evaluation for each `category` of the lines: metrics/<label>/<n>-shot/<category>/….
 

@@ -28,6 +28,10 @@ ignore_index | int | -100 | A target that does not count.
 [metric LanguagePerplexity] The perplexity of tokens.
 ignore_index | int | -100 | A target that does not count.
 
+[metric LossMetric] A loss as a metric.
+loss_name | one of soft_cross_entropy, cross_entropy, binary_cross_entropy_with_logits, nll_loss, mse_loss, l1_loss, dice_loss | soft_cross_entropy | Which, as of model.loss_name.
+batch_mean | bool | false | The average of the batches' values, as Composer.
+
 [metric MIoU] The mean intersection over union.
 num_classes | int 1.. | required | Classes.
 ignore_index | int | -1 | A target that does not count.
@@ -36,6 +40,11 @@ ignore_index | int | -1 | A target that does not count.
 ignore_index | int | -100 | A target that does not count.
 
 [metric MulticlassAccuracy] The accuracy.
+top_k | int 1.. | 1 | A target counts as right when it is among so many of the likeliest classes.
+
+[metric MulticlassConfusionMatrix] How often each class was taken for each other one: a table after each evaluation.
+num_classes | int 1.. | required | Classes.
+ignore_index | int | - | A target that does not count.
 
 [metric MulticlassF1Score] The F1 score.
 num_classes | int 1.. | required | Classes.
@@ -47,6 +56,9 @@ num_classes | int 1.. | required | Classes.
 ignore_index | int | - | A target that does not count.
 
 [metric PearsonCorrCoef] Pearson's correlation of outputs and targets.
+
+[metric SSIM] The structural similarity of pictures.
+data_range | number 1e-06.. | required | The largest value of a picture less the smallest.
 
 [metric SpearmanCorrCoef] Spearman's correlation of outputs and targets; for evaluations.
 )";

@@ -18,9 +18,6 @@ using Json = nlohmann::json;
 
 constexpr size_t kMostChoices = 1024;
 
-// Python's str.isspace has the separators of files, too.
-bool IsSpace(char32_t c) { return (CharTable::Get()[c] & char_is::kSpace) != 0 || (c >= 0x1c && c <= 0x1f); }
-
 absl::StatusOr<std::string> TextAt(const Json& line, const char* key, bool strips) {
   const auto found = line.find(key);
   if (found == line.end() || !found->is_string())
@@ -41,6 +38,14 @@ absl::StatusOr<std::vector<std::string>> ChoicesOf(const Json& line, const char*
   return choices;
 }
 
+// Returns the aliases, or none where the line has no such key.
+absl::StatusOr<std::vector<std::string>> AliasesOf(const Json& line) {
+  const auto found = line.find("aliases");
+  if (found == line.end() || found->is_null() || (found->is_array() && found->empty()))
+    return std::vector<std::string>();
+  return ChoicesOf(line, "aliases");
+}
+
 absl::StatusOr<int64_t> GoldOf(const Json& line, size_t choices) {
   const auto found = line.find("gold");
   const bool is_index = found != line.end() && found->is_number_unsigned() && found->get<uint64_t>() < choices;
@@ -58,10 +63,12 @@ absl::StatusOr<Json> ObjectOf(absl::string_view line) {
 
 }  // namespace
 
+bool IsPythonSpace(char32_t c) { return (CharTable::Get()[c] & char_is::kSpace) != 0 || (c >= 0x1c && c <= 0x1f); }
+
 absl::string_view StripTextEnd(absl::string_view text) {
   while (!text.empty()) {
     const CodePoint last = CodePointBefore(text, text.size());
-    if (!IsSpace(last.value)) break;
+    if (!IsPythonSpace(last.value)) break;
     text.remove_suffix(last.length);
   }
   return text;
@@ -70,13 +77,13 @@ absl::string_view StripTextEnd(absl::string_view text) {
 absl::string_view StripText(absl::string_view text) {
   while (!text.empty()) {
     const CodePoint first = CodePointAt(text, 0);
-    if (!IsSpace(first.value)) break;
+    if (!IsPythonSpace(first.value)) break;
     text.remove_prefix(first.length);
   }
   return StripTextEnd(text);
 }
 
-absl::StatusOr<IclTask::Example> IclTask::Read(absl::string_view line) const {
+absl::StatusOr<IclTask::Example> IclTask::Read(absl::string_view line) {
   ASSIGN_OR_RETURN(const Json json, ObjectOf(line));
   const bool strips = options_.strip_dataset;
   Example example;
@@ -84,6 +91,19 @@ absl::StatusOr<IclTask::Example> IclTask::Read(absl::string_view line) const {
     ASSIGN_OR_RETURN(example.text, TextAt(json, "context", strips));
     ASSIGN_OR_RETURN(std::string continuation, TextAt(json, "continuation", strips));
     example.choices.push_back(std::move(continuation));
+    return example;
+  }
+  if (options_.type == IclTaskType::kGeneration) {
+    ASSIGN_OR_RETURN(example.text, TextAt(json, "context", strips));
+    // Answers and thoughts are measured with their spaces, as by llm-foundry; right ones are compared without.
+    ASSIGN_OR_RETURN(std::string answer, TextAt(json, "answer", /*strips=*/false));
+    example.choices.push_back(strips ? std::string(StripText(answer)) : answer);
+    ASSIGN_OR_RETURN(example.answers, AliasesOf(json));
+    example.answers.insert(example.answers.begin(), std::move(answer));
+    if (json.contains("chain_of_thought") && !json["chain_of_thought"].is_null()) {
+      ASSIGN_OR_RETURN(example.thought, TextAt(json, "chain_of_thought", /*strips=*/false));
+      has_thoughts_ = true;
+    }
     return example;
   }
   const bool schema = options_.type == IclTaskType::kSchema;
@@ -117,7 +137,16 @@ std::string IclTask::Shot(const Example& example, bool is_first) const {
   const absl::string_view delimiter = is_first ? absl::string_view() : options_.example_delimiter;
   if (options_.type == IclTaskType::kSchema)
     return absl::StrCat(options_.prelimiter, delimiter, gold, options_.continuation_delimiter, example.text);
-  return absl::StrCat(delimiter, options_.prelimiter, example.text, options_.continuation_delimiter, gold);
+  return absl::StrCat(delimiter, options_.prelimiter, example.text, options_.continuation_delimiter,
+                      WithThought(options_.strip_dataset ? StripText(example.thought) : example.thought, gold));
+}
+
+std::string IclTask::WithThought(absl::string_view thought, const std::string& answer) const {
+  return has_thoughts_ ? absl::StrCat(thought, options_.cot_delimiter, answer) : answer;
+}
+
+std::string IclTask::Response(int64_t question, const std::string& answer) const {
+  return WithThought(examples_[static_cast<size_t>(question)].thought, answer);
 }
 
 // A schema's first context has nothing behind it.

@@ -12,6 +12,7 @@
 #include "trainer/data/collators.h"
 #include "trainer/data/icl_source.h"
 #include "trainer/data/prepared_dataset.h"
+#include "trainer/metrics/bleu.h"
 #include "trainer/metrics/icl_accuracy.h"
 
 namespace composer {
@@ -23,12 +24,16 @@ IclTaskOptions ReadIclTask(ConfigMap& task) {
   IclTaskOptions options;
   options.paths = task.StringList("dataset_uri", {});
   if (options.paths.empty()) task.Reject("dataset_uri", "required: a file of JSON lines");
-  const std::string type = task.Choice("icl_task_type", {"language_modeling", "multiple_choice", "schema"}, "");
+  const std::string type = task.Choice(
+      "icl_task_type", {"language_modeling", "multiple_choice", "schema", "generation_task_with_answers"}, "");
   if (!task.Has("icl_task_type"))
-    task.Reject("icl_task_type", "required: language_modeling, multiple_choice or schema");
-  options.type = type == "schema"            ? IclTaskType::kSchema
-                 : type == "multiple_choice" ? IclTaskType::kMultipleChoice
-                                             : IclTaskType::kLanguageModeling;
+    task.Reject("icl_task_type",
+                "required: language_modeling, multiple_choice, schema or generation_task_with_answers");
+  options.type = type == "schema"                         ? IclTaskType::kSchema
+                 : type == "multiple_choice"              ? IclTaskType::kMultipleChoice
+                 : type == "generation_task_with_answers" ? IclTaskType::kGeneration
+                                                          : IclTaskType::kLanguageModeling;
+  options.cot_delimiter = task.String("cot_delimiter", "");
   options.fewshot_random_seed =
       static_cast<uint32_t>(task.Int("fewshot_random_seed", 1234, {.min = 0, .max = UINT32_MAX}));
   options.prompt_string = task.String("prompt_string", "");
@@ -43,8 +48,37 @@ IclTaskOptions ReadIclTask(ConfigMap& task) {
   return options;
 }
 
-absl::StatusOr<std::shared_ptr<const Dataset>> OpenIclData(const IclTaskOptions& options, int64_t max_seq_len,
+// How the texts that a model writes are compared with the answers.
+AnswerMatchOptions ReadAnswerMatch(ConfigMap& task, const IclTaskOptions& options) {
+  AnswerMatchOptions match;
+  match.cot_delimiter = options.cot_delimiter;
+  match.early_stopping_criteria = task.StringList("early_stopping_criteria", {});
+  match.do_normalization = task.Bool("do_normalization", true);
+  for (const char* key : {"cot_delimiter", "early_stopping_criteria", "do_normalization"}) {
+    if (task.Has(key) && options.type != IclTaskType::kGeneration)
+      task.Reject(key, "is of the icl_task_type generation_task_with_answers alone");
+  }
+  for (const std::string& stop : match.early_stopping_criteria) {
+    if (stop.empty()) task.Reject("early_stopping_criteria", "a text at which answers end must not be empty");
+  }
+  return match;
+}
+
+// `named` says that the task has metric_names.
+MetricList MetricsOfTask(IclTaskType type, const AnswerMatchOptions& match, bool named) {
+  MetricList metrics;
+  if (type == IclTaskType::kGeneration && named) metrics.push_back(MakeBleu(match));
+  metrics.push_back(type == IclTaskType::kGeneration         ? MakeIclGenerationAccuracy(match)
+                    : type == IclTaskType::kLanguageModeling ? MakeIclLmAccuracy()
+                                                             : MakeIclMultipleChoiceAccuracy());
+  return metrics;
+}
+
+absl::StatusOr<std::shared_ptr<const Dataset>> OpenIclData(const IclTaskOptions& options,
+                                                           const AnswerMatchOptions& match, int64_t max_seq_len,
                                                            const DataContext& context) {
+  if (options.type == IclTaskType::kGeneration)
+    return OpenIclPrompts(options, match.early_stopping_criteria, max_seq_len, context.tokenizer);
   ASSIGN_OR_RETURN(std::shared_ptr<const SampleSource> source, OpenIclTask(options, max_seq_len, context.tokenizer));
   const auto pad = context.tokenizer->special_tokens().pad;
   Preparation preparation;
@@ -140,10 +174,9 @@ std::vector<IclEvaluation> ReadIclTasks(ConfigMap root) {
     evaluator.batch_size = task.Int("batch_size", 8, {.min = 1});
     evaluator.subset_num_batches = subset;
     evaluator.metric_names = task.StringList("metric_names", {});
-    evaluator.make_metrics = [type = options.type] {
-      MetricList metrics;
-      metrics.push_back(type == IclTaskType::kLanguageModeling ? MakeIclLmAccuracy() : MakeIclMultipleChoiceAccuracy());
-      return metrics;
+    const AnswerMatchOptions match = ReadAnswerMatch(task, options);
+    evaluator.make_metrics = [type = options.type, match, named = !evaluator.metric_names.empty()] {
+      return MetricsOfTask(type, match, named);
     };
     const std::vector<std::string> categories = ReadCategories(task, options);
     for (const int64_t shots : task.IntList("num_fewshot", {0}, {.min = 0, .max = 1 << 10})) {
@@ -152,9 +185,10 @@ std::vector<IclEvaluation> ReadIclTasks(ConfigMap root) {
       for (const std::string& category : categories) {
         options.category = category;
         evaluator.label = category.empty() ? name : absl::StrCat(name, "/", category);
-        evaluations.push_back({name, options.paths, key, evaluator, [options, max_seq_len](const DataContext& context) {
-                                 return OpenIclData(options, max_seq_len, context);
-                               }});
+        const auto open = [options, match, max_seq_len](const DataContext& context) {
+          return OpenIclData(options, match, max_seq_len, context);
+        };
+        evaluations.push_back({name, options.paths, key, evaluator, open});
       }
     }
   }

@@ -153,6 +153,8 @@ std::string Checked(const std::string& text) {
 TEST(MissingKeys, AnswerByNameWithTheWayOut) {
   const std::pair<const char*, const char*> kCases[] = {
       {"loggers: {MosaicMLLogger: {}}", "there is no logger `MosaicMLLogger`: it writes to the MosaicML platform"},
+      {"model: {name: mlp, eval_metrics: [MAP]}",
+       "there is no metric `MAP`: it is the mean average precision of boxes"},
       {"loggers: [neptune]", "there is no logger `neptune`: its service has ended; `mlflow`, `wandb`"},
       {"callbacks: {AsyncEval: {}}", "run `composer eval` beside the run"},
       {"optimizers: {name: SparseAdam}", "it needs sparse gradients"},

@@ -90,6 +90,13 @@ class GenerateTest(harness.JobTest):
         tasks = [{"label": "pick", "dataset_uri": str(choices), "icl_task_type": "multiple_choice",
                   "num_fewshot": [0, 1], "batch_size": 2},
                  {"label": "next", "dataset_uri": str(words), "icl_task_type": "language_modeling"}]
+        spoken = self.folder / "spoken.jsonl"
+        spoken.write_text("".join(json.dumps(row) + "\n" for row in [
+            {"context": "In the", "answer": "begin"}, {"context": "nd the", "answer": "Word"},
+            {"context": "by", "answer": "qqqq", "aliases": ["zz"]}, {"context": "In the", "answer": "x", "aliases": ["The"]},
+            {"context": "as the", "answer": "word"}]))
+        tasks.append({"label": "speak", "dataset_uri": str(spoken), "icl_task_type": "generation_task_with_answers",
+                      "batch_size": 2, "early_stopping_criteria": ["."]})
         schema = self.folder / "schema.jsonl"
         schema.write_text("".join(json.dumps({"context_options": ["In the", "zq"], "continuation": "beginning",
                                               "gold": gold, "category": category}) + "\n"
@@ -100,11 +107,13 @@ class GenerateTest(harness.JobTest):
                                                {"name": "next", "num_fewshot": 0}]},
             {"name": "places", "benchmarks": [{"name": "place", "num_fewshot": 0}]},
             {"name": "lost", "benchmarks": [{"name": "pick", "num_fewshot": 7}]}]}
-        changes = dict(icl_tasks=tasks, eval_gauntlet=gauntlet, icl_seq_len=16, tokenizer={"name": "bytes"}, eval_interval="6ba",
+        changes = dict(icl_tasks=tasks, eval_gauntlet=gauntlet, icl_seq_len=16, tokenizer={"name": "bytes", "eos": True}, eval_interval="6ba",
+                       model=dict(GPT_JOB["model"], vocab_size=257),
                        optimizers={"name": "adam", "lr": 0.01}, max_duration="30ba")
         names = ["metrics/pick/0-shot/InContextLearningMultipleChoiceAccuracy",
                  "metrics/pick/1-shot/InContextLearningMultipleChoiceAccuracy",
                  "metrics/next/0-shot/InContextLearningLMAccuracy",
+                 "metrics/speak/0-shot/InContextLearningGenerationExactMatchAccuracy",
                  "metrics/place/0-shot/a/InContextLearningMultipleChoiceAccuracy",
                  "metrics/place/0-shot/b/InContextLearningMultipleChoiceAccuracy"]
         scores = [f"icl/metrics/eval_gauntlet/{name}" for name in ("choices", "places", "default_average")]
@@ -112,11 +121,13 @@ class GenerateTest(harness.JobTest):
         for name, ranks, parallelism in (("icl_one", 1, None), ("icl_three", 3, {"fsdp": {}})):
             self.run_composer("-n", ranks, self.job(name, parallelism_config=parallelism, **changes))
             found[name] = [[record[key] for record in self.metrics(name) if key in record] for key in names + scores]
-            self.assertEqual([len(values) for values in found[name]], [5] * 8)
+            self.assertEqual([len(values) for values in found[name]], [5] * 9)
         self.assertEqual(found["icl_three"], found["icl_one"])
         self.assertAlmostEqual(found["icl_one"][0][-1], 2 / 3, msg="the text has the first two right ones")
-        pick, _, following, a, b, choices_score, places, average = [values[-1] for values in found["icl_one"]]
+        pick, _, following, speak, a, b, choices_score, places, average = [values[-1] for values in found["icl_one"]]
         self.assertEqual((a, b), (0, 1), msg="the text has the first of the two places")
+        self.assertGreaterEqual(speak, 1 / 5, msg="every text begins with what normalisation leaves of `The`, which is nothing")
+        self.assertLess(speak, 1, msg="the text has no qqqq")
         self.assertAlmostEqual(choices_score, ((pick - 0.5) / 0.5 + following) / 2)
         self.assertAlmostEqual(places, 0.5)
         self.assertAlmostEqual(average, (choices_score + places) / 2)
@@ -129,7 +140,9 @@ class GenerateTest(harness.JobTest):
                                 ({"icl_tasks": [dict(tasks[0], dataset_uri="no.jsonl")]}, "icl_tasks.0"),
                                 ({"icl_tasks": [dict(tasks[0], icl_task_type="schema")]}, "there is no text `continuation`"),
                                 ({"icl_tasks": [dict(tasks[0], icl_task_type="generation_task_with_answers")]},
-                                 "icl_task_type"),
+                                 "there is no text `context`"),
+                                ({"icl_tasks": [dict(tasks[0], cot_delimiter="#")]}, "icl_tasks.0.cot_delimiter: is of"),
+                                ({"icl_tasks": tasks[2:3], "tokenizer": {"name": "bytes"}}, "an end-of-text token"),
                                 ({"icl_tasks": [dict(tasks[0], has_categories=True)]},
                                  "icl_tasks.0.has_categories: "),
                                 ({"eval_gauntlet": dict(gauntlet, averages={"mean": ["choises"]})},

@@ -24,15 +24,18 @@ const std::vector<NamedKeys>& Rows() {
       {"Dice", "Dice", 1, {{"num_classes", "3"}, {"batch_mean", "true"}}},
       {"LanguageCrossEntropy", "LanguageCrossEntropy", 0, {{"ignore_index", "0"}}},
       {"LanguagePerplexity", "LanguagePerplexity", 0, {{"ignore_index", "0"}}},
+      {"LossMetric", "LossMetric", 0, {{"loss_name", "mse_loss"}, {"batch_mean", "true"}}},
       {"MIoU", "MIoU", 1, {{"num_classes", "3"}, {"ignore_index", "0"}}},
       {"MaskedAccuracy", "MaskedAccuracy", 0, {{"ignore_index", "0"}}},
-      {"MulticlassAccuracy", "MulticlassAccuracy", 0, {}},
+      {"MulticlassAccuracy", "MulticlassAccuracy", 0, {{"top_k", "1"}}},
+      {"MulticlassConfusionMatrix", "MulticlassConfusionMatrix", 1, {{"num_classes", "3"}, {"ignore_index", "0"}}},
       {"MulticlassF1Score",
        "MulticlassF1Score",
        1,
        {{"num_classes", "3"}, {"average", "micro"}, {"ignore_index", "0"}}},
       {"MulticlassMatthewsCorrCoef", "MulticlassMatthewsCorrCoef", 1, {{"num_classes", "3"}, {"ignore_index", "0"}}},
       {"PearsonCorrCoef", "PearsonCorrCoef", 0, {}},
+      {"SSIM", "SSIM", 1, {{"data_range", "2"}}},
       {"SpearmanCorrCoef", "SpearmanCorrCoef", 0, {}},
   };
   return rows;
@@ -51,10 +54,10 @@ std::string Error(const std::string& yaml, const PluginTables& plugins = {}) {
   return ErrorOf(yaml, [&](ConfigMap& root) { ReadMetrics(root, "eval_metrics", plugins); });
 }
 
-TEST(JobMetricsTest, TheTableIsThatOfTheMetricsButForThoseThatComeWithALossOrATask) {
+TEST(JobMetricsTest, TheTableIsThatOfTheMetricsButForThoseThatComeWithATask) {
   EXPECT_EQ(NamesOfRows(Rows()), MetricReaderNames());
   std::vector<std::string> names = MetricNames();
-  std::erase(names, "LossMetric");
+  std::erase(names, "BLEU");                                                                   // of icl_tasks
   std::erase_if(names, [](const std::string& name) { return name.starts_with("RecallAt"); });  // of `task: embedding`
   EXPECT_EQ(names, MetricReaderNames());
 }
@@ -85,6 +88,15 @@ TEST(JobMetricsTest, KeysReachTheMetric) {
   };
   EXPECT_NEAR(value(""), 2.0 / 3, 1e-6);
   EXPECT_NEAR(value("ignore_index: 0"), 1, 1e-6);
+  const auto of = [&](const std::string& yaml) {
+    auto metric = std::move(Made(absl::StrCat("{eval_metrics: ", yaml, "}"))[0]);
+    metric->Update(outputs, batch);
+    return std::pair(metric->name(), metric->Compute());
+  };
+  // Two rows of the unit matrix are the targets, the third is wrong in two of its three places.
+  EXPECT_NEAR(of("{LossMetric: {loss_name: mse_loss}}").second, 2.0 / 9, 1e-6);
+  // Before 0, whose logit is 0, comes class 1 alone.
+  EXPECT_EQ(of("{MulticlassAccuracy: {top_k: 2}}"), (std::pair<std::string, double>("MulticlassAccuracyTop2", 1)));
 }
 
 TEST(JobMetricsTest, NotGivenIsNotNone) {
@@ -100,7 +112,7 @@ TEST(JobMetricsTest, NotGivenIsNotNone) {
 
 TEST(JobMetricsTest, MistakesAreNamedAndPluginsNamesComeAfter) {
   EXPECT_THAT(Error("{eval_metrics: {Acuracy: }}"),
-              HasSubstr("`Acuracy` is not one of the 14 names that docs/configuration.md lists"));
+              HasSubstr("`Acuracy` is not one of the 17 names that docs/configuration.md lists"));
   EXPECT_THAT(Error("{eval_metrics: {MulticlasAccuracy: }}"), HasSubstr("did you mean `MulticlassAccuracy`?"));
   EXPECT_THAT(Error("{eval_metrics: {MIoU: {num_classes: 0}}}"), HasSubstr("num_classes: must be at least 1, got 0"));
   EXPECT_THAT(Error("{eval_metrics: {Dice: {num_classes: 1}}}"), HasSubstr("Dice needs at least 2"));
@@ -110,7 +122,7 @@ TEST(JobMetricsTest, MistakesAreNamedAndPluginsNamesComeAfter) {
       "libmine.so", [](PluginConfig&) -> MetricFactory { return [] { return *MetricByName("CrossEntropy"); }; }};
   EXPECT_EQ(Made("{eval_metrics: {mine: }}", plugins)[0]->name(), "CrossEntropy");
   EXPECT_THAT(Error("{eval_metrics: {mime: }}", plugins),
-              HasSubstr("is not one of the 15 names that docs/configuration.md lists (did you mean `mine`?)"));
+              HasSubstr("is not one of the 18 names that docs/configuration.md lists (did you mean `mine`?)"));
 }
 
 }  // namespace

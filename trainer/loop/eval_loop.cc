@@ -16,7 +16,9 @@
 #include "trainer/core/error_place.h"
 #include "trainer/core/model_sharding.h"
 #include "trainer/core/torch_status.h"
+#include "trainer/loop/answer_prompts.h"
 #include "trainer/loop/autocast.h"
+#include "trainer/metrics/confusion_matrix.h"
 #include "trainer/options/trainer_options.h"
 
 namespace composer {
@@ -38,12 +40,14 @@ bool EvaluatorIsDue(const Evaluator& evaluator, Event event, const State& state)
 
 namespace {
 
-void RunEvalForward(const Evaluator& evaluator, State& state, Engine& engine) {
+void RunEvalForward(const Evaluator& evaluator, State& state, Engine& engine, Communicator& communicator) {
   const DataSpec& spec = evaluator.loader->spec();
   if (spec.microbatch_transform && state.batch.num_samples > 0)
     state.batch = spec.microbatch_transform(std::move(state.batch));
   ThrowIfError(engine.Run(Event::kEvalBeforeForward));
-  if (state.batch.num_samples > 0) {
+  if (const PromptDataset* prompts = PromptsOf(evaluator)) {
+    AnswerPrompts(*prompts, state, communicator);
+  } else if (state.batch.num_samples > 0) {
     WholeModelScope whole(state.sharding);
     try {
       const AutocastScope autocast(state.settings.precision, state.identity.device.type());
@@ -54,8 +58,8 @@ void RunEvalForward(const Evaluator& evaluator, State& state, Engine& engine) {
                                     state.evaluation.timestamp.batch + 1, ", after batch ", state.timestamp.batch));
     }
     whole.End();
-  } else if (state.sharding != nullptr) {
-    state.sharding->SkipForward();
+  } else {
+    SkipEvalForward(evaluator, state, communicator);
   }
 }
 
@@ -66,8 +70,8 @@ void CountEvalMicrobatch(const Evaluator& evaluator, State& state, Engine& engin
 }
 
 // Makes one forward pass; the batch may be empty on this rank.
-void RunEvalMicrobatch(const Evaluator& evaluator, State& state, Engine& engine) {
-  RunEvalForward(evaluator, state, engine);
+void RunEvalMicrobatch(const Evaluator& evaluator, State& state, Engine& engine, Communicator& communicator) {
+  RunEvalForward(evaluator, state, engine, communicator);
   CountEvalMicrobatch(evaluator, state, engine);
 }
 
@@ -78,10 +82,10 @@ int64_t FoundEvalMicrobatch(const Evaluator& evaluator) {
 }
 
 // Returns whether the forward pass fitted into memory; that of a single sample must. Nothing counts yet.
-bool FitsEvalForward(const Evaluator& evaluator, State& state, Engine& engine) {
+bool FitsEvalForward(const Evaluator& evaluator, State& state, Engine& engine, Communicator& communicator) {
   const int64_t samples = state.batch.num_samples;
   try {
-    RunEvalForward(evaluator, state, engine);
+    RunEvalForward(evaluator, state, engine, communicator);
     return true;
   } catch (...) {
     if (samples <= 1 || !IsOutOfMemory(StatusFromCurrentException())) throw;
@@ -92,7 +96,7 @@ bool FitsEvalForward(const Evaluator& evaluator, State& state, Engine& engine) {
 
 // Halves the size whenever a pass does not fit, and repeats that pass; those before it count already. A rank need not
 // ask others: nothing waits for them within a batch, since the model is whole.
-void RunEvalBatchThatFits(Evaluator& evaluator, State& state, Engine& engine) {
+void RunEvalBatchThatFits(Evaluator& evaluator, State& state, Engine& engine, Communicator& communicator) {
   const int64_t samples = state.batch.num_samples;
   const Batch whole = state.batch;
   const absl::Cleanup restore = [&] { state.batch = whole; };
@@ -101,7 +105,7 @@ void RunEvalBatchThatFits(Evaluator& evaluator, State& state, Engine& engine) {
   for (int64_t begin = 0; begin == 0 || begin < samples;) {
     const int64_t end = std::min(begin + size, samples);
     state.batch = size < samples ? evaluator.loader->spec().Split(whole, begin, end) : whole;
-    if (FitsEvalForward(evaluator, state, engine)) {
+    if (FitsEvalForward(evaluator, state, engine, communicator)) {
       CountEvalMicrobatch(evaluator, state, engine);
       begin = std::max<int64_t>(end, 1);
     } else {
@@ -112,25 +116,25 @@ void RunEvalBatchThatFits(Evaluator& evaluator, State& state, Engine& engine) {
 }
 
 // `most` is the number of samples of the rank that has the most.
-void RunEvalBatch(Evaluator& evaluator, int64_t most, State& state, Engine& engine) {
+void RunEvalBatch(Evaluator& evaluator, int64_t most, State& state, Engine& engine, Communicator& communicator) {
   ThrowIfError(engine.Run(Event::kEvalBatchStart));
   const int64_t samples = state.batch.num_samples, wanted = evaluator.device_eval_microbatch_size;
   const DataSpec& spec = evaluator.loader->spec();
   if (wanted < 0) {
-    RunEvalBatchThatFits(evaluator, state, engine);
+    RunEvalBatchThatFits(evaluator, state, engine, communicator);
   } else if (wanted == 0 || wanted >= most) {
-    RunEvalMicrobatch(evaluator, state, engine);
+    RunEvalMicrobatch(evaluator, state, engine, communicator);
   } else {
     const Batch whole = state.batch;
     {
       const absl::Cleanup restore = [&] { state.batch = whole; };
       for (int64_t begin = 0; begin == 0 || begin < samples; begin += wanted) {
         if (wanted < samples) state.batch = spec.Split(whole, begin, std::min(begin + wanted, samples));
-        RunEvalMicrobatch(evaluator, state, engine);
+        RunEvalMicrobatch(evaluator, state, engine, communicator);
       }
     }
     const auto passes = [wanted](int64_t size) { return std::max<int64_t>(1, (size + wanted - 1) / wanted); };
-    for (int64_t i = passes(samples); i < passes(most) && state.sharding != nullptr; ++i) state.sharding->SkipForward();
+    for (int64_t i = passes(samples); i < passes(most); ++i) SkipEvalForward(evaluator, state, communicator);
   }
   ThrowIfError(engine.Run(Event::kEvalBatchEnd));
 }
@@ -221,13 +225,18 @@ void RunEvaluator(Evaluator& evaluator, State& state, Engine& engine, Communicat
     if (samples == 0) break;
     state.global_samples = samples;
     state.batch = evaluator.loader->spec().Prepare(std::move(loaded.batch), state.identity.device);
-    RunEvalBatch(evaluator, (samples + state.identity.data_ranks - 1) / state.identity.data_ranks, state, engine);
+    RunEvalBatch(evaluator, (samples + state.identity.data_ranks - 1) / state.identity.data_ranks, state, engine,
+                 communicator);
     state.evaluation.timestamp.ToNextBatch(samples, state.batch.num_tokens, absl::ZeroDuration());
   }
   SumOverRanks(evaluator.metrics, communicator, state.evaluation.timestamp);
   GatherLists(evaluator.metrics, communicator);
   for (const auto& metric : evaluator.metrics) {
     logger.Log(absl::StrCat("metrics/", evaluator.label, "/", metric->name()), metric->Compute());
+    if (const auto* with_table = dynamic_cast<const TableMetric*>(metric.get())) {
+      const TableMetric::Table table = with_table->ToTable();
+      logger.LogTable({state.timestamp, absl::StrCat(metric->name(), "/", evaluator.label), table.columns, table.rows});
+    }
   }
   if (evaluator.device_eval_microbatch_size < 0) {
     const int64_t found = FoundEvalMicrobatch(evaluator),

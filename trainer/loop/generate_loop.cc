@@ -262,6 +262,18 @@ CausalDecoder& DecoderOrThrow(Model& model) {
   return **decoder;
 }
 
+// End-of-text tokens are left out.
+std::vector<std::string> TextsOf(TokenLists lists, const GenerateOptions& options, const State& state,
+                                 const CausalDecoder& decoder) {
+  std::vector<std::string> texts;
+  for (std::vector<int64_t>& tokens : lists) {
+    const auto& eos = options.eos_token_id;
+    if (!tokens.empty() && std::find(eos.begin(), eos.end(), tokens.back()) != eos.end()) tokens.pop_back();
+    texts.push_back(TextOfTokens(tokens, state, decoder));
+  }
+  return texts;
+}
+
 }  // namespace
 
 TokenLists EncodedPrompts(const std::vector<std::string>& prompts, const CausalDecoder& decoder,
@@ -290,14 +302,16 @@ TokenLists GenerateTokens(const TokenLists& prompts, const GenerateOptions& opti
 std::vector<std::string> GenerateTexts(const std::vector<std::string>& prompts, const GenerateOptions& options,
                                        State& state, Communicator& data_ranks) {
   const CausalDecoder& decoder = DecoderOrThrow(*state.model);
-  std::vector<std::string> texts;
-  for (std::vector<int64_t>& tokens :
-       GenerateTokens(EncodedPrompts(prompts, decoder, state.tokenizer.get()), options, state, data_ranks)) {
-    const auto& eos = options.eos_token_id;
-    if (!tokens.empty() && std::find(eos.begin(), eos.end(), tokens.back()) != eos.end()) tokens.pop_back();
-    texts.push_back(TextOfTokens(tokens, state, decoder));
-  }
-  return texts;
+  return TextsOf(GenerateTokens(EncodedPrompts(prompts, decoder, state.tokenizer.get()), options, state, data_ranks),
+                 options, state, decoder);
+}
+
+std::vector<std::string> GenerateOwnTexts(const TokenLists& prompts, const GenerateOptions& options, State& state,
+                                          Communicator& data_ranks) {
+  CausalDecoder& decoder = DecoderOrThrow(*state.model);
+  ThrowIfError(Validate(options, prompts, decoder));
+  const PromptShare own = {0, prompts.size(), std::max<size_t>(prompts.size(), 1)};  // a rank without any passes, too
+  return TextsOf(Generation(prompts, options, decoder, state, data_ranks).Run(own), options, state, decoder);
 }
 
 bool GenerateIsDue(const GenerateCallback& callback, Event event, const State& state) {

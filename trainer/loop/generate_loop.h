@@ -53,6 +53,11 @@ TokenLists EncodedPrompts(const std::vector<std::string>& prompts, const CausalD
 std::vector<std::string> GenerateTexts(const std::vector<std::string>& prompts, const GenerateOptions& options,
                                        State& state, Communicator& data_ranks);
 
+// Generates for prompts that each rank has of its own, any number, with the model as it is; for evaluations. Same
+// collectives as above: all data_ranks call it together, with the same options. Returns the texts of this rank's.
+std::vector<std::string> GenerateOwnTexts(const TokenLists& prompts, const GenerateOptions& options, State& state,
+                                          Communicator& data_ranks);
+
 // Returns whether the callback runs at kBatchCheckpoint, kEpochCheckpoint, kIterationCheckpoint or kFitEnd: its
 // interval, in that event's unit, must be over; at kFitEnd it runs unless it just did.
 bool GenerateIsDue(const GenerateCallback& callback, Event event, const State& state);

@@ -19,18 +19,20 @@ enum class Over { kTargets, kBatches };
 class CrossEntropyMetric final : public SummedMetric {
  public:
   CrossEntropyMetric(const char* name, int64_t ignore_index, Over over = Over::kTargets, bool perplexity = false,
-                     TokenLosses losses = {})
+                     TokenLosses losses = {}, std::shared_ptr<const KnownLoss> known = nullptr)
       : SummedMetric(name),
         ignore_index_(ignore_index),
         over_(over),
         perplexity_(perplexity),
-        losses_(std::move(losses)) {}
+        losses_(std::move(losses)),
+        known_(std::move(known)) {}
 
   double Compute() const override { return perplexity_ ? std::exp(sums_.Ratio()) : sums_.Ratio(); }
 
   void Update(const Outputs& outputs, const Batch& batch) override {
     if (batch.targets.numel() == 0) return;
     const at::NoGradGuard no_grad;
+    if (AddKnown(outputs, batch.targets)) return;
     const bool dense = batch.targets.is_floating_point();
     const at::Tensor logits = dense || losses_ ? outputs.tensor() : ClassesLast(outputs, batch.targets);
     const auto [total, count] = dense ? Dense(logits, batch.targets) : Indices(logits, batch.targets);
@@ -43,6 +45,15 @@ class CrossEntropyMetric final : public SummedMetric {
 
  private:
   using Sums = std::pair<at::Tensor, at::Tensor>;
+
+  // Without targets that count the mean is NaN, and adds nothing.
+  bool AddKnown(const at::Tensor& outputs, const at::Tensor& targets) {
+    const at::Tensor mean = known_ == nullptr ? at::Tensor() : known_->Of(outputs, targets);
+    if (!mean.defined()) return false;
+    const at::Tensor count = (targets != ignore_index_).sum().to(torch::kDouble);
+    sums_.AddTensor(torch::stack({torch::where(count > 0, mean.to(torch::kDouble) * count, 0.0), count}));
+    return true;
+  }
 
   Sums Indices(const at::Tensor& outputs, const at::Tensor& targets) const {
     const at::Tensor count = (targets != ignore_index_).sum().to(torch::kDouble);
@@ -64,6 +75,7 @@ class CrossEntropyMetric final : public SummedMetric {
   Over over_;
   bool perplexity_;
   TokenLosses losses_;
+  std::shared_ptr<const KnownLoss> known_;
 };
 
 }  // namespace
@@ -73,9 +85,10 @@ std::unique_ptr<Metric> MakeCrossEntropy(bool batch_mean, int64_t ignore_index) 
                                               batch_mean ? Over::kBatches : Over::kTargets);
 }
 
-std::unique_ptr<Metric> MakeLanguageCrossEntropy(int64_t ignore_index, TokenLosses losses) {
+std::unique_ptr<Metric> MakeLanguageCrossEntropy(int64_t ignore_index, TokenLosses losses,
+                                                 std::shared_ptr<const KnownLoss> known) {
   return std::make_unique<CrossEntropyMetric>("LanguageCrossEntropy", ignore_index, Over::kTargets,
-                                              /*perplexity=*/false, std::move(losses));
+                                              /*perplexity=*/false, std::move(losses), std::move(known));
 }
 
 std::unique_ptr<Metric> MakeLanguagePerplexity(int64_t ignore_index, TokenLosses losses) {

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "trainer/core/metric.h"
+#include "trainer/metrics/known_loss.h"
 
 namespace composer {
 
@@ -19,8 +20,10 @@ std::unique_ptr<Metric> MakeCrossEntropy(bool batch_mean = false, int64_t ignore
 // Returns the cross-entropy of each target [B, T], 0 for those of ignore_index. It serves outputs that are not whole
 // logits.
 using TokenLosses = std::function<at::Tensor(const at::Tensor& outputs, const at::Tensor& targets)>;
-// "LanguageCrossEntropy": the mean per token. Empty losses mean that outputs are logits.
-std::unique_ptr<Metric> MakeLanguageCrossEntropy(int64_t ignore_index = -100, TokenLosses losses = {});
+// "LanguageCrossEntropy": the mean per token. Empty losses mean that outputs are logits. Where `known` has the loss of
+// a batch, which needs ignore_index -100, it is not computed again; null: there is none.
+std::unique_ptr<Metric> MakeLanguageCrossEntropy(int64_t ignore_index = -100, TokenLosses losses = {},
+                                                 std::shared_ptr<const KnownLoss> known = nullptr);
 // "LanguagePerplexity": exp of LanguageCrossEntropy.
 std::unique_ptr<Metric> MakeLanguagePerplexity(int64_t ignore_index = -100, TokenLosses losses = {});
 

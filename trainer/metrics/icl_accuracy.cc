@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -100,9 +101,32 @@ class IclMultipleChoiceAccuracy final : public Metric {
   std::vector<double> seen_;
 };
 
+class IclGenerationAccuracy final : public SummedMetric {
+ public:
+  explicit IclGenerationAccuracy(AnswerMatchOptions options)
+      : SummedMetric("InContextLearningGenerationExactMatchAccuracy"), options_(std::move(options)) {}
+  void Update(const Outputs& /*outputs*/, const Batch& batch) override {
+    const auto texts = batch.texts.find(kGenerationsKey), answers = batch.texts.find(kAnswersKey);
+    TORCH_CHECK_VALUE(
+        texts != batch.texts.end() && answers != batch.texts.end() && texts->second.size() == answers->second.size(),
+        name(), " needs the generations and answers of icl_tasks");
+    for (size_t i = 0; i < texts->second.size(); ++i) {
+      const auto right = nlohmann::json::parse(answers->second[i]).get<std::vector<std::string>>();
+      sums_.Add(IsRightAnswer(texts->second[i], right, options_) ? 1 : 0, 1);
+    }
+  }
+
+ private:
+  const AnswerMatchOptions options_;
+};
+
 }  // namespace
 
 std::unique_ptr<Metric> MakeIclLmAccuracy() { return std::make_unique<IclLmAccuracy>(); }
 std::unique_ptr<Metric> MakeIclMultipleChoiceAccuracy() { return std::make_unique<IclMultipleChoiceAccuracy>(); }
+
+std::unique_ptr<Metric> MakeIclGenerationAccuracy(AnswerMatchOptions options) {
+  return std::make_unique<IclGenerationAccuracy>(std::move(options));
+}
 
 }  // namespace composer

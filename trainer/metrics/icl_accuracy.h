@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "data/icl/answer_match.h"
 #include "trainer/core/metric.h"
 
 namespace composer {
@@ -18,5 +19,8 @@ std::unique_ptr<Metric> MakeIclLmAccuracy();
 // by token; of equal ones the first counts. A question of which not all choices were seen, where a subset of the
 // batches ends, is left out.
 std::unique_ptr<Metric> MakeIclMultipleChoiceAccuracy();
+// "InContextLearningGenerationExactMatchAccuracy": the share of the questions whose text of `generations` is right
+// (data/icl/answer_match.h), given `answers`, of batches that an evaluation on a PromptDataset makes.
+std::unique_ptr<Metric> MakeIclGenerationAccuracy(AnswerMatchOptions options = {});
 
 }  // namespace composer

@@ -6,10 +6,13 @@
 #include "base/nearest_name.h"
 #include "trainer/metrics/accuracy.h"
 #include "trainer/metrics/auroc.h"
+#include "trainer/metrics/bleu.h"
+#include "trainer/metrics/confusion_matrix.h"
 #include "trainer/metrics/correlation.h"
 #include "trainer/metrics/cross_entropy.h"
 #include "trainer/metrics/recall_at_k.h"
 #include "trainer/metrics/segmentation.h"
+#include "trainer/metrics/ssim.h"
 
 namespace composer {
 namespace {
@@ -25,6 +28,7 @@ struct MetricRow {
 };
 
 constexpr MetricRow kMetrics[] = {
+    {"BLEU", 0, [](const MetricOptions&) { return MakeBleu(); }},
     {"BinaryAUROC", 0, [](const MetricOptions& options) { return MakeBinaryAUROC(options.ignore_index); }},
     {"BinaryF1Score", 0, [](const MetricOptions& options) { return MakeBinaryF1Score(options.ignore_index); }},
     {"BinaryMatthewsCorrCoef", 0,
@@ -40,7 +44,14 @@ constexpr MetricRow kMetrics[] = {
     {"MIoU", 1,
      [](const MetricOptions& options) { return MakeMIoU(options.num_classes, options.ignore_index.value_or(-1)); }},
     {"MaskedAccuracy", 0, [](const MetricOptions& options) { return MakeMaskedAccuracy(IgnoreIndex(options)); }},
-    {"MulticlassAccuracy", 0, [](const MetricOptions&) { return MakeMulticlassAccuracy(); }},
+    {"MulticlassAccuracy", 0,
+     [](const MetricOptions& options) {
+       return options.top_k == 1 ? MakeMulticlassAccuracy() : MakeTopAccuracy(options.top_k);
+     }},
+    {"MulticlassConfusionMatrix", 2,
+     [](const MetricOptions& options) -> std::unique_ptr<Metric> {
+       return MakeMulticlassConfusionMatrix(options.num_classes, options.ignore_index);
+     }},
     {"MulticlassF1Score", 1,
      [](const MetricOptions& options) {
        return MakeMulticlassF1Score(options.num_classes, options.average, options.ignore_index);
@@ -53,6 +64,7 @@ constexpr MetricRow kMetrics[] = {
     {"RecallAt1", 0, [](const MetricOptions&) { return MakeRecallAtK(1); }},
     {"RecallAt10", 0, [](const MetricOptions&) { return MakeRecallAtK(10); }},
     {"RecallAt5", 0, [](const MetricOptions&) { return MakeRecallAtK(5); }},
+    {"SSIM", 0, [](const MetricOptions& options) { return MakeSsim(options.data_range); }},
     {"SpearmanCorrCoef", 0, [](const MetricOptions&) { return MakeSpearmanCorrCoef(); }},
 };
 
@@ -73,6 +85,9 @@ absl::StatusOr<std::unique_ptr<Metric>> MetricByName(absl::string_view name, con
     }
     if (name == "LossMetric" && !options.loss) {
       return absl::InvalidArgumentError("loss: required by LossMetric");
+    }
+    if (name == "SSIM" && options.data_range <= 0) {
+      return absl::InvalidArgumentError("data_range: required by SSIM: the largest value less the smallest, above 0");
     }
     return row.make(options);
   }

@@ -18,11 +18,13 @@ namespace composer {
 
 // What a metric may need. Each metric reads what its Make function takes.
 struct MetricOptions {
-  int64_t num_classes = 0;              // MIoU, Dice, MulticlassF1Score: required
+  int64_t num_classes = 0;              // MIoU, Dice, MulticlassF1Score, MulticlassConfusionMatrix: required
   std::optional<int64_t> ignore_index;  // default: the metric's own
   F1Average average = F1Average::kMacro;
   bool batch_mean = false;  // composer_compat: CrossEntropy, Dice, LossMetric
   LossFunction loss;        // LossMetric: required
+  int64_t top_k = 1;        // MulticlassAccuracy
+  double data_range = 0;    // SSIM: required
 };
 
 // MetricNames() lists the names ("MulticlassAccuracy", "CrossEntropy", …). Returns kInvalidArgument for an unknown

@@ -60,7 +60,11 @@ TokenLosses LanguageModel::token_losses() const {
 
 Loss LanguageModel::loss(const Outputs& outputs, const Batch& batch) {
   const TokenLosses losses = token_losses();
-  if (!losses) return NextTokenCrossEntropy(outputs, batch.targets);
+  if (!losses) {
+    at::Tensor mean = NextTokenCrossEntropy(outputs, batch.targets);
+    known_->Set(outputs, batch.targets, mean.detach());
+    return mean;
+  }
   return losses(outputs, batch.targets).sum() / batch.targets.ne(kIgnoreIndex).sum();
 }
 
@@ -72,7 +76,7 @@ at::Tensor LanguageModel::sample_losses(const Outputs& outputs, const Batch& bat
 
 MetricList LanguageModel::metrics(bool is_train) const {
   MetricList metrics;
-  metrics.push_back(MakeLanguageCrossEntropy(kIgnoreIndex, token_losses()));
+  metrics.push_back(MakeLanguageCrossEntropy(kIgnoreIndex, token_losses(), is_train ? known_ : nullptr));
   if (!is_train) metrics.push_back(MakeLanguagePerplexity(kIgnoreIndex, token_losses()));
   return metrics;
 }

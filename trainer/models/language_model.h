@@ -54,8 +54,9 @@ class LanguageModel : public Model, public CausalDecoder {
 
  private:
   int64_t context_, vocab_, tokens_multiple_;
-  std::unique_ptr<ChunkedLoss> chunks_;  // null: whole logits
-  bool evaluates_ = false;               // inside of eval_forward
+  std::unique_ptr<ChunkedLoss> chunks_;                               // null: whole logits
+  std::shared_ptr<KnownLoss> known_ = std::make_shared<KnownLoss>();  // of the last training batch, for its metric
+  bool evaluates_ = false;                                            // inside of eval_forward
 };
 
 }  // namespace composer

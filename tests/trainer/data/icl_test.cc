@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "data/icl/answer_match.h"
 #include "data/icl/few_shots.h"
 #include "tests/support/temp_dir.h"
 #include "trainer/data/collators.h"
@@ -112,6 +114,91 @@ TEST(IclTask, TokensAndAccuraciesAreLlmFoundrys) {
     }
     EXPECT_NEAR(metric->Compute(), task["accuracy"].get<double>(), 1e-6) << task["type"] << task["arguments"];
   }
+}
+
+TEST(IclPrompts, TokensAndAnswersAreLlmFoundrys) {
+  const TempDir folder;
+  const json golden = IclGolden();
+  ASSERT_EQ(golden["prompts"].size(), 6U);
+  for (const json& task : golden["prompts"]) {
+    std::string lines;
+    for (const json& line : task["lines"]) lines += line.dump() + "\n";
+    ASSERT_TRUE(AtomicWriteFile(folder.Path("task.jsonl"), lines).ok());
+    const auto tokenizer = std::make_shared<const FileTokenizer>(
+        FileTokenizerOptions{.path = "tests/golden/tokenizers/" + task["tokenizer"].get<std::string>(),
+                             .roles = {{"eos", task["eos"].get<std::string>()}}});
+    IclTaskOptions options = OptionsOf(task, folder.Path("task.jsonl"));
+    options.type = IclTaskType::kGeneration;
+    options.cot_delimiter = task["arguments"].value("cot_delimiter", "");
+    const auto data = OpenIclPrompts(options, {"\n"}, task["arguments"].value("max_seq_len", 200), tokenizer);
+    ASSERT_TRUE(data.ok()) << data.status();
+    const GenerateOptions& generate = (*data)->generate_options();
+    EXPECT_EQ(generate.max_new_tokens, task["max_new_tokens"].get<int64_t>()) << task["arguments"];
+    EXPECT_EQ(generate.eos_token_id, std::vector<int64_t>{*tokenizer->special_tokens().eos});
+    EXPECT_THAT(generate.stop_strings, testing::ElementsAre("\n"));
+    ASSERT_EQ((*data)->size(), static_cast<int64_t>(task["rows"].size()));
+    for (int64_t i = 0; i < (*data)->size(); ++i) {
+      const Batch batch = (*data)->Load({i});
+      const std::vector<int64_t> tokens = task["rows"][static_cast<size_t>(i)];
+      EXPECT_TRUE(batch.inputs[0].equal(torch::tensor(tokens, at::kLong))) << i << batch.inputs << task["arguments"];
+      std::vector<std::string> answers = json::parse(batch.texts.at(kAnswersKey)[0]);
+      std::sort(answers.begin(), answers.end());
+      answers.erase(std::unique(answers.begin(), answers.end()), answers.end());
+      EXPECT_EQ(json(answers), task["answers"][static_cast<size_t>(i)]);
+    }
+  }
+}
+
+TEST(AnswerMatch, IsLlmFoundrys) {
+  const json golden = IclGolden();
+  ASSERT_EQ(golden["normalized"].size(), 13U);
+  for (const json& row : golden["normalized"])
+    EXPECT_EQ(NormalizedAnswer(row[0].get<std::string>()), row[1].get<std::string>()) << row;
+  ASSERT_EQ(golden["matches"].size(), 15U);
+  const auto metric = MakeIclGenerationAccuracy();
+  double right = 0;
+  for (const json& row : golden["matches"]) {
+    const json& options = row["options"];
+    const AnswerMatchOptions match = {
+        .early_stopping_criteria = options.value("stopping_criteria", std::vector<std::string>()),
+        .cot_delimiter = options.value("cot_delimiter", ""),
+        .do_normalization = options.value("do_normalization", true)};
+    const std::string text = row["text"];
+    const std::vector<std::string> answers = row["answers"];
+    EXPECT_EQ(IsRightAnswer(text, answers, match), row["right"].get<bool>()) << row;
+    Batch batch;
+    batch.texts[kGenerationsKey] = {text};
+    batch.texts[kAnswersKey] = {row["answers"].dump()};
+    MakeIclGenerationAccuracy(match)->Update(Outputs(), batch);
+    if (!options.empty()) continue;
+    metric->Update(Outputs(), batch);
+    right += row["right"].get<bool>() ? 1 : 0;
+  }
+  EXPECT_EQ(metric->sums()[0], right);
+  EXPECT_THROW(metric->Update(Outputs(), Batch()), c10::ValueError);
+}
+
+TEST(IclPrompts, WhatCannotBeAskedIsNamed) {
+  const TempDir folder;
+  const std::string path = folder.Path("task.jsonl");
+  const auto error = [&](const std::string& line, int64_t max_seq_len, bool eos) {
+    EXPECT_TRUE(AtomicWriteFile(path, line).ok());
+    return std::string(OpenIclPrompts({.paths = {path}, .type = IclTaskType::kGeneration}, {}, max_seq_len,
+                                      std::make_shared<const ByteTokenizer>(eos))
+                           .status()
+                           .message());
+  };
+  const std::string good = R"({"context": "a", "answer": "four", "aliases": null})";
+  EXPECT_EQ(error(good, 64, true), "");
+  EXPECT_THAT(error(good, 64, false), HasSubstr("needs a tokenizer with an end-of-text token"));
+  EXPECT_THAT(error(good, 5, true), HasSubstr("max_seq_len: 5, but answers have up to 5 tokens"));
+  EXPECT_THAT(error(R"({"context": "a"})", 64, true), HasSubstr("there is no text `answer`"));
+  EXPECT_THAT(error(R"({"context": "a", "answer": "b", "aliases": [1]})", 64, true),
+              HasSubstr("`aliases` must have texts only"));
+  EXPECT_THAT(error(R"({"context": "a", "answer": "b", "chain_of_thought": 1})", 64, true),
+              HasSubstr("there is no text `chain_of_thought`"));
+  EXPECT_THAT(OpenIclPrompts({.paths = {path}}, {}, 64, nullptr).status().message(),
+              HasSubstr("give the job the model's `tokenizer`"));
 }
 
 TEST(IclTask, AQuestionWithoutAllItsChoicesIsLeftOut) {

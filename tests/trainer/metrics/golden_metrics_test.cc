@@ -59,6 +59,7 @@ TEST(GoldenMetrics, Classification) {
     EXPECT_NEAR(Value(*metric, batches, mask), values.at(key).get<double>(), 2e-6) << key;
   };
   expect(MakeMulticlassAccuracy(), "MulticlassAccuracy", false);
+  expect(MakeTopAccuracy(3), "MulticlassAccuracy_top3", false);
   expect(MakeMaskedAccuracy(), "MaskedAccuracy", true);
   expect(MakeCrossEntropy(), "CrossEntropy_sample_mean", false);
   expect(MakeCrossEntropy(/*batch_mean=*/true), "CrossEntropy_batch_mean", false);

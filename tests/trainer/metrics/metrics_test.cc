@@ -8,7 +8,9 @@
 
 #include "trainer/metrics/accuracy.h"
 #include "trainer/metrics/auroc.h"
+#include "trainer/metrics/bleu.h"
 #include "trainer/metrics/class_counts.h"
+#include "trainer/metrics/confusion_matrix.h"
 #include "trainer/metrics/correlation.h"
 #include "trainer/metrics/cross_entropy.h"
 #include "trainer/metrics/f1_score.h"
@@ -16,6 +18,7 @@
 #include "trainer/metrics/metric_by_name.h"
 #include "trainer/metrics/metric_sums.h"
 #include "trainer/metrics/segmentation.h"
+#include "trainer/metrics/ssim.h"
 
 namespace composer {
 namespace {
@@ -37,6 +40,8 @@ MetricList All() {
   metrics.push_back(MakeMIoU(4, -100));
   metrics.push_back(MakeDice(4));
   metrics.push_back(MakeMulticlassF1Score(4, F1Average::kMacro, -100));
+  metrics.push_back(MakeTopAccuracy(2));
+  metrics.push_back(MakeMulticlassConfusionMatrix(4, -100));
   metrics.push_back(MakeLossMetric(
       [](const at::Tensor& outputs, const at::Tensor& targets) { return (outputs.sum(1) * targets).mean(); }));
   return metrics;
@@ -156,6 +161,38 @@ TEST(CrossEntropy, HasItsClosedForm) {
   EXPECT_NEAR(perplexity->Compute(), 8, 1e-5);
 }
 
+TEST(CrossEntropy, IsNotComputedAgainWhereItIsKnown) {
+  torch::manual_seed(5);
+  at::Tensor logits = torch::randn({2, 3, 8}), targets = torch::tensor({{1, -100, 7}, {0, 3, -100}});
+  const auto known = std::make_shared<KnownLoss>();
+  const auto of = [&](const at::Tensor& outputs, const at::Tensor& wanted, std::shared_ptr<const KnownLoss> by) {
+    const auto metric = MakeLanguageCrossEntropy(-100, {}, std::move(by));
+    metric->Update(outputs, Targets(wanted));
+    EXPECT_EQ(metric->sums()[1], wanted.ne(-100).sum().item<double>());
+    return metric->Compute();
+  };
+  const double computed = of(logits, targets, nullptr);
+  EXPECT_EQ(of(logits, targets, known), computed) << "nothing is known yet";
+  known->Set(logits, targets, torch::tensor(0.25));
+  EXPECT_EQ(of(logits.detach(), targets, known), 0.25);
+  EXPECT_EQ(of(logits.clone(), targets, known), computed) << "other outputs";
+  EXPECT_EQ(of(logits, targets.clone(), known), computed) << "other targets";
+  EXPECT_EQ(of(logits.slice(0, 0, 1), targets.slice(0, 0, 1), known),
+            of(logits.slice(0, 0, 1), targets.slice(0, 0, 1), nullptr));
+  logits.add_(0);
+  EXPECT_EQ(of(logits, targets, known), computed) << "changed since";
+  known->Set(logits, targets, torch::tensor(0.25));
+  logits = logits.clone();
+  EXPECT_FALSE(known->Of(logits, targets).defined()) << "the first ones are gone";
+  const at::Tensor none = torch::full({2, 3}, -100);
+  known->Set(logits, none, torch::tensor(std::nanf("")));
+  EXPECT_TRUE(std::isnan(of(logits, none, known)));
+  const auto metric = MakeLanguageCrossEntropy(-100, {}, known);
+  metric->Update(logits, Targets(none));
+  metric->Update(logits, Targets(targets));
+  EXPECT_NEAR(metric->Compute(), computed, 1e-9) << "what does not count adds nothing";
+}
+
 // Sums over pieces of any size equal those of the whole.
 TEST(Metrics, AreExactOverAnySplit) {
   torch::manual_seed(3);
@@ -258,11 +295,102 @@ TEST(LossMetric, IsTheMeanOverSamplesOrBatches) {
   EXPECT_THROW(vector->Update(torch::ones({3}), Targets(torch::zeros({3}, torch::kInt64))), c10::ValueError);
 }
 
+// The values are torchmetrics 1.7.4's.
+TEST(Ssim, IsTorchmetrics) {
+  const at::Tensor i = torch::arange(3 * 2 * 16 * 20, at::kDouble);
+  const at::Tensor x = torch::sin(i * 0.37).view({3, 2, 16, 20}).to(at::kFloat);
+  const at::Tensor y = (0.7 * torch::sin(i * 0.37) + 0.3 * torch::cos(i * 0.11)).view({3, 2, 16, 20}).to(at::kFloat);
+  const auto metric = MakeSsim(2);
+  metric->Update(x.slice(0, 0, 1), Targets(y.slice(0, 0, 1)));
+  metric->Update(x.slice(0, 1), Targets(y.slice(0, 1)));
+  EXPECT_NEAR(metric->Compute(), 0.8168013691902161, 2e-6);
+  EXPECT_EQ(metric->sums()[1], 3) << "pictures";
+  metric->Reset();
+  metric->Update(Outputs(Outputs::Named{{"outputs", x}, {"target", x}}), Targets(y));
+  EXPECT_NEAR(metric->Compute(), 1, 1e-6) << "an output `target` comes first";
+  metric->Reset();
+  metric->Update(torch::full_like(x, 0.3), Targets(y));
+  EXPECT_NEAR(metric->Compute(), -1.3522377e-05, 1e-6);
+  metric->Update(x.slice(0, 0, 0), Targets(y.slice(0, 0, 0)));
+  EXPECT_THROW(metric->Update(x.slice(2, 0, 5), Targets(y.slice(2, 0, 5))), c10::ValueError);
+  EXPECT_THROW(metric->Update(x, Targets(y.slice(1, 0, 1))), c10::ValueError);
+}
+
+// The values are torchmetrics 1.7.4's BLEUScore's.
+TEST(Bleu, IsTorchmetrics) {
+  const auto batch = [](const std::vector<std::pair<std::string, std::string>>& rows) {
+    Batch made;
+    for (const auto& [text, answers] : rows) {
+      made.texts["generations"].push_back(text);
+      made.texts["answers"].push_back(answers);
+    }
+    return made;
+  };
+  const std::pair<std::string, std::string> cat = {"the cat  sat on the mat today",
+                                                   R"(["the cat is on the mat today", "a cat sat on the mat"])"},
+                                            dog = {"there is a dog in the garden",
+                                                   R"(["a dog is in the garden", "there is a dog in a garden now"])"},
+                                            one = {"one", R"(["two"])"}, same = {"the the the the", R"(["the cat"])"};
+  const auto of = [&](const std::vector<Batch>& batches, const AnswerMatchOptions& options = {}) {
+    const auto metric = MakeBleu(options);
+    for (const Batch& each : batches) metric->Update(Outputs(), each);
+    return metric->Compute();
+  };
+  EXPECT_NEAR(of({batch({cat}), batch({dog, one})}), 0.8265168070793152, 1e-6);
+  EXPECT_NEAR(of({batch({cat, dog})}), 0.8408964276313782, 1e-6);
+  EXPECT_EQ(of({batch({same})}), 0);
+  EXPECT_TRUE(std::isnan(of({})));
+  EXPECT_NEAR(of({batch({{"so # " + cat.first + "\nQ", cat.second}, dog})}, {{"\nQ"}, "#"}), 0.8408964276313782, 1e-6);
+  EXPECT_THROW(of({Batch()}), c10::ValueError);
+  const auto first = MakeBleu(), second = MakeBleu();  // two ranks
+  first->Update(Outputs(), batch({cat}));
+  second->Update(Outputs(), batch({dog, one}));
+  for (size_t i = 0; i < first->sums().size(); ++i) first->sums()[i] += second->sums()[i];
+  EXPECT_NEAR(first->Compute(), 0.8265168070793152, 1e-6);
+}
+
+// The counts are torchmetrics 1.7.4's.
+TEST(ConfusionMatrix, IsTorchmetrics) {
+  const at::Tensor truth = torch::tensor({0, 1, 2, 2, 1, 0, 1, 1}), guess = torch::tensor({0, 2, 2, 1, 1, 0, 0, 1});
+  const at::Tensor outputs = torch::one_hot(guess, 3).to(at::kFloat);
+  const auto metric = MakeMulticlassConfusionMatrix(3), partly = MakeMulticlassConfusionMatrix(3, 1);
+  EXPECT_TRUE(std::isnan(metric->Compute()));
+  metric->Update(outputs, Targets(truth));
+  partly->Update(outputs, Targets(truth));
+  const TableMetric::Table table = metric->ToTable();
+  EXPECT_THAT(table.columns, ::testing::ElementsAre("target", "0", "1", "2"));
+  EXPECT_EQ(table.rows,
+            (std::vector<std::vector<std::string>>{{"0", "2", "0", "0"}, {"1", "1", "2", "1"}, {"2", "0", "1", "1"}}));
+  EXPECT_DOUBLE_EQ(metric->Compute(), 5.0 / 8);
+  EXPECT_EQ(partly->ToTable().rows[1], (std::vector<std::string>{"1", "0", "0", "0"}));
+  // Pictures, dense targets, and a target that is no class.
+  metric->Reset();
+  metric->Update(outputs.view({2, 4, 3}).permute({0, 2, 1}), Targets(truth.view({2, 4})));
+  metric->Update(outputs, Targets(torch::one_hot(truth, 3).to(at::kFloat)));
+  metric->Update(outputs, Targets(torch::full_like(truth, 7)));
+  EXPECT_EQ(metric->ToTable().rows[1], (std::vector<std::string>{"1", "2", "4", "2"}));
+  EXPECT_THROW(metric->Update(outputs.slice(1, 0, 2), Targets(truth)), c10::ValueError);
+}
+
+TEST(Accuracy, CountsTheTargetAmongTheLikeliest) {
+  const at::Tensor outputs = torch::tensor({{3.f, 1.f, 2.f, 0.f}, {1.f, 1.f, 1.f, 1.f}, {0.f, 1.f, 2.f, 3.f}});
+  const auto of = [&](int64_t k, const std::vector<int64_t>& targets) {
+    const auto metric = MakeTopAccuracy(k);
+    metric->Update(outputs, Targets(torch::tensor(targets)));
+    return metric->sums()[0];
+  };
+  EXPECT_EQ(of(2, {2, 1, 1}), 2);
+  EXPECT_EQ(of(2, {1, 2, 3}), 1) << "among equals the first ones count";
+  EXPECT_EQ(of(4, {3, 3, -1}), 2);
+  EXPECT_EQ(MakeTopAccuracy(3)->name(), "MulticlassAccuracyTop3");
+}
+
 TEST(MetricByName, KnowsAllAndNamesMistakes) {
   MetricOptions options;
   options.num_classes = 3;
+  options.data_range = 1;
   options.loss = [](const at::Tensor& outputs, const at::Tensor&) { return outputs.mean(); };
-  EXPECT_EQ(MetricNames().size(), 18u);
+  EXPECT_EQ(MetricNames().size(), 21u);
   for (const std::string& name : MetricNames()) {
     const auto metric = MetricByName(name, options);
     ASSERT_TRUE(metric.ok()) << metric.status();
@@ -272,6 +400,7 @@ TEST(MetricByName, KnowsAllAndNamesMistakes) {
   EXPECT_THAT(message("CrosEntropy"), ::testing::HasSubstr("did you mean `CrossEntropy`?"));
   EXPECT_EQ(message("MIoU"), "num_classes: 0, MIoU needs at least 1");
   EXPECT_EQ(message("LossMetric"), "loss: required by LossMetric");
+  EXPECT_THAT(message("SSIM"), ::testing::HasSubstr("data_range: required by SSIM"));
 }
 
 // Sums given as tensors are added, whatever their dtype and number.

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "data/icl/answer_match.h"
 #include "trainer/collectives/object_collectives.h"
 #include "trainer/core/logger.h"
 #include "trainer/core/state.h"
@@ -67,6 +69,19 @@ Answer ChoiceOf(const State& state, const at::Tensor& likeliest, int64_t row) {
     answer.output.push_back(predicted[static_cast<size_t>(at - 1)]);
   }
   return answer;
+}
+
+// The texts that count as right, and the one that the model has written for a question (data/icl_source.h).
+struct Written {
+  std::string answers, text;
+};
+std::optional<Written> WrittenFor(const Batch& batch, int64_t row) {
+  const auto texts = batch.texts.find(kGenerationsKey), answers = batch.texts.find(kAnswersKey);
+  if (texts == batch.texts.end() || answers == batch.texts.end()) return std::nullopt;
+  const auto i = static_cast<size_t>(row);
+  const auto right = nlohmann::json::parse(answers->second[i], nullptr, /*allow_exceptions=*/false);
+  if (!right.is_array()) return std::nullopt;
+  return Written{absl::StrJoin(right.get<std::vector<std::string>>(), " | "), texts->second[i]};
 }
 
 Answer AnswerOf(const State& state, const at::Tensor& likeliest, int64_t row) {
@@ -135,6 +150,11 @@ void EvalOutputLogging::Take(const State& state) {
     const bool rows_fit = outputs.defined() && outputs.dim() >= 1 && outputs.size(0) == batch.num_samples;
     Row row = {absl::StrCat(sample), is_text ? TextOf(input, state) : ""};
     if (options_.log_tokens) row.push_back(absl::StrJoin(input, " "));
+    if (const std::optional<Written> written = WrittenFor(batch, i)) {
+      row.insert(row.end(), {written->answers, written->text, ""});
+      rows_[sample] = std::move(row);
+      continue;
+    }
     row.push_back(text(answer.target));
     row.push_back(answer.is_chosen ? text(answer.output) : rows_fit ? Numbers(outputs[i]) : "");
     row.push_back(!answer.is_chosen ? "" : answer.target == answer.output ? "true" : "false");

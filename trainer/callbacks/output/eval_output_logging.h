@@ -3,8 +3,9 @@
 //
 //   sample    the sample's index in its data; with icl_tasks each choice of a question is a sample
 //   input     the input as text; "" where it has none (a picture). With log_tokens also `tokens`, its numbers
-//   target    the text of the target's tokens; a class; for a choice of a question, its text
-//   output    the likeliest tokens at those places, as text; the likeliest class; or the numbers of an output
+//   target    the text of the target's tokens; a class; for a choice of a question, its text; the right answers
+//   output    the likeliest tokens at those places, as text; the likeliest class; the numbers of an output; or the
+//             text that the model has written for a question
 //   correct   true, false, or "" where outputs are not chosen among classes
 //
 // Padding, and targets that do not count, are left out. Rows are in the order of samples on any number of ranks.

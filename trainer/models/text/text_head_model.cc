@@ -42,15 +42,16 @@ Loss TextHeadModel::loss(const Outputs& outputs, const Batch& batch) {
       break;
   }
   if (targets.is_floating_point()) return SoftCrossEntropy(logits, targets);
-  return CrossEntropyOf(logits, targets, at::Reduction::Mean);
+  at::Tensor mean = CrossEntropyOf(logits, targets, at::Reduction::Mean);
+  if (is_plain()) known_->Set(logits, targets, mean.detach());
+  return mean;
 }
 
 at::Tensor TextHeadModel::sample_losses(const Outputs& outputs, const Batch& batch) {
   const at::Tensor& logits = outputs.tensor();
   const at::Tensor& targets = batch.targets;
-  const bool plain = loss_options_.class_weights.empty() && loss_options_.label_smoothing == 0;
   TORCH_CHECK_NOT_IMPLEMENTED(
-      loss_options_.problem == ProblemType::kSingleLabel && plain && loss_options_.task != TextTask::kFeatures,
+      loss_options_.problem == ProblemType::kSingleLabel && is_plain() && loss_options_.task != TextTask::kFeatures,
       "model: a loss by sample is there for classes without weights and smoothing only");
   if (targets.is_floating_point()) return SoftCrossEntropyBySample(logits, targets);
   const int64_t samples = logits.size(0);
@@ -66,7 +67,7 @@ MetricList TextHeadModel::metrics(bool is_train) const {
   }
   const TextTask task = loss_options_.task;
   if (task == TextTask::kMaskedLm || (task == TextTask::kTokenClassification && !is_train))
-    metrics.push_back(MakeLanguageCrossEntropy());
+    metrics.push_back(MakeLanguageCrossEntropy(kIgnoreIndex, {}, is_train ? known_ : nullptr));
   if (task == TextTask::kMaskedLm || task == TextTask::kTokenClassification) metrics.push_back(MakeMaskedAccuracy());
   if (task != TextTask::kSequenceClassification) return metrics;
   if (loss_options_.problem == ProblemType::kSingleLabel) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "trainer/core/model.h"
+#include "trainer/metrics/known_loss.h"
 #include "trainer/models/hugging_face_model.h"
 
 namespace composer {
@@ -52,7 +53,11 @@ class TextHeadModel : public Model, public HuggingFaceModel {
  private:
   at::Tensor CrossEntropyOf(const at::Tensor& logits, const at::Tensor& targets, int64_t reduction) const;
 
+  // The loss is the plain cross-entropy, which the training metric of the same name then takes over.
+  bool is_plain() const { return loss_options_.class_weights.empty() && loss_options_.label_smoothing == 0; }
+
   TextLossOptions loss_options_;
+  std::shared_ptr<KnownLoss> known_ = std::make_shared<KnownLoss>();  // of the last training batch
 };
 
 }  // namespace composer

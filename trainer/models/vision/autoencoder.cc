@@ -7,6 +7,7 @@
 
 #include "trainer/layers/attention_core.h"
 #include "trainer/metrics/squared_error.h"
+#include "trainer/metrics/ssim.h"
 #include "trainer/models/text/decoder_model.h"
 #include "trainer/models/vision/conv_maker.h"
 #include "trainer/models/vision/unet_layers.h"
@@ -264,9 +265,12 @@ at::Tensor Autoencoder::sample_losses(const Outputs& outputs, const Batch& /*bat
 
 Loss Autoencoder::loss(const Outputs& outputs, const Batch& batch) { return sample_losses(outputs, batch).mean(); }
 
-MetricList Autoencoder::metrics(bool /*is_train*/) const {
+MetricList Autoencoder::metrics(bool is_train) const {
+  constexpr double kPictureRange = 2;  // from -1 to 1
   MetricList metrics;
-  if (!options_.encode_only) metrics.push_back(MakeTargetSquaredError());
+  if (options_.encode_only) return metrics;
+  metrics.push_back(MakeTargetSquaredError());
+  if (!is_train && options_.sample_size >= 6) metrics.push_back(MakeSsim(kPictureRange));
   return metrics;
 }
 
