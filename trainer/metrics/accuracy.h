@@ -13,7 +13,7 @@ namespace composer {
 // "MulticlassAccuracy": right / all samples, same as torchmetrics' with average="micro". Targets are int64 [B], or
 // dense [B, C], of which the first largest counts.
 std::unique_ptr<Metric> MakeMulticlassAccuracy();
-// "MulticlassAccuracyTop<k>": right is a target that fewer than k logits precede: larger ones, and equal ones before it.
+// "MulticlassAccuracyTop<k>": right is a target that fewer than k logits precede: larger, or equal ones before it.
 std::unique_ptr<Metric> MakeTopAccuracy(int64_t k);
 
 // "MaskedAccuracy": the same over the targets that are not ignore_index. Source: mosaicml composer/metrics/nlp.py and
