@@ -15,8 +15,8 @@ namespace composer {
 // of means, variances and the covariance under a Gaussian window of 11 x 11 with sigma 1.5, beyond whose edges the
 // picture goes on as in a mirror. R = data_range is the largest value less the smallest, above 0: 2 for pictures of -1
 // to 1. Compares the outputs [B, C, H, W], H and W >= 6, with the output `target` if there is one, else with the
-// batch's targets. Wang et al. 2004; torchmetrics' StructuralSimilarityIndexMeasure(data_range=R). Throws c10::ValueError when
-// the shapes do not fit.
+// batch's targets. Wang et al. 2004; torchmetrics' StructuralSimilarityIndexMeasure(data_range=R). Throws
+// c10::ValueError when the shapes do not fit.
 std::unique_ptr<Metric> MakeSsim(double data_range);
 
 }  // namespace composer
