@@ -26,7 +26,7 @@ constexpr const char* kSchemas[] = {
     "cross_entropy_backward_(Tensor(a!) logits, Tensor targets, Tensor lse, Tensor dloss, int ignore_index) -> ()",
 };
 
-TORCH_LIBRARY(composer, library) {
+TORCH_LIBRARY_FRAGMENT(composer, library) {
   for (const char* schema : kSchemas) library.def(schema);
 }
 
