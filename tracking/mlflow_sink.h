@@ -4,8 +4,8 @@
 // deletes the one before (MLflow keeps deleted runs until `mlflow gc`).
 // Files go to the run's artifacts, under their paths in the run folder, if the server takes them itself
 // (mlflow-artifacts:, its default); where artifacts lie in a bucket they are left out, with a warning. Tables are also
-// named in the tag that MLflow's pages look for them in. With the setting registered_model, the newest checkpoint that was
-// sent becomes a version of that model when the run ends, once.
+// named in the tag that MLflow's pages look for them in. With the setting registered_model, the newest checkpoint that
+// was sent becomes a version of that model when the run ends, once.
 // Source: https://mlflow.org/docs/latest/rest-api.html; limits tried with mlflow 3.17.2: 1,000 metrics, 100 parameters
 // and 100 tags a request; parameters of 6,000 characters; names of 250, of letters, digits and _-./: and space.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,7 +1,7 @@
 // Messages to a Slack channel: by an incoming web hook (SLACK_WEBHOOK_URL), or by chat.postMessage
 // (SLACK_LOGGING_API_KEY and SLACK_LOGGING_CHANNEL_ID, as Composer's SlackLogger has them). It tells when a run starts,
-// goes on after a restart and ends, each once, and the chosen metrics at an interval, many in one message. Slack cannot take a
-// message back, so steps that are done again are not told again (rewound_steps: keep).
+// goes on after a restart and ends, each once, and the chosen metrics at an interval, many in one message. Slack cannot
+// take a message back, so steps that are done again are not reported again (rewound_steps: keep).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

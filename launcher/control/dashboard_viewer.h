@@ -1,5 +1,5 @@
-// What one viewer of the dashboard is sent as server-sent events: the run's records, the log of one rank and the list of
-// the profiler's files, as they grow.
+// What one viewer of the dashboard is sent as server-sent events: the run's records, the log of one rank and the list
+// of the profiler's files, as they grow.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

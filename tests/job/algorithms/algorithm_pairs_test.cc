@@ -102,7 +102,8 @@ TEST(AlgorithmPairs, NeighboursWorkAndResume) {
 }
 
 // Those that were once wrong. LibTorch ends with a segmentation fault in a GroupNorm behind frozen layers with the
-// channels innermost; SelectiveBackprop runs the model before BATCH_START; all that LoRA trains may be left out at once.
+// channels innermost; SelectiveBackprop runs the model before BATCH_START; all that LoRA trains may be left out at
+// once.
 TEST(AlgorithmPairs, ThatWereWrongWorkOrAreRefused) {
   const auto outcome = [](const char* first, const char* second) {
     const auto named = [](const char* name) {

@@ -3,9 +3,9 @@
 //
 // "Like" is: the same bits with determinism: elastic; 1e-4 of the losses in float32, whose sums have another order;
 // 2e-2 in bfloat16 (2^-8 is the distance of two numbers) and what one rank's losses differ from its own in float32,
-// since that is how much such a run amplifies rounding (weight_standardization: 6 % after 5 steps). Algorithms that draw, or use statistics of a rank's own
-// samples, need not be like one rank: ranks are threads here and share torch's generator. They must train, with finite
-// losses.
+// since that is how much such a run amplifies rounding (weight_standardization: 6 % after 5 steps). Algorithms that
+// draw, or use statistics of a rank's own samples, need not be like one rank: ranks are threads here and share torch's
+// generator. They must train, with finite losses.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 

@@ -24,8 +24,8 @@ void LayOut(const at::Tensor& tensor) {
 }
 
 // LibTorch 2.11's backward pass of GroupNorm with the channels innermost writes to the gradient of its input without
-// looking whether one is wanted, which is none where everything before it is frozen: a segmentation fault. Such an input
-// is laid out plainly.
+// looking whether one is wanted, which is none where everything before it is frozen: a segmentation fault. Such an
+// input is laid out plainly.
 class PlainInput final : public BlockWrapper {
  public:
   at::Tensor Run(const std::vector<at::Tensor>& inputs, const Inner& inner) override {

@@ -1,8 +1,9 @@
 // ChannelsLast lays the weights of two-dimensional convolutions, and the optimizer's state of them, out with the
 // channels innermost, as fast convolutions on GPUs and some CPUs want them. No value changes; sums may be made in
 // another order. Checkpoints are the same with and without it. Sharded parameters are flat pieces, so it does not go
-// with parallelism_config.fsdp, which is an error at INIT. GroupNorms behind frozen layers get their inputs plainly laid
-// out, since LibTorch's own backward pass fails there; one that no slot holds is an error beside layer_freezing.
+// with parallelism_config.fsdp, which is an error at INIT. GroupNorms behind frozen layers get their inputs plainly
+// laid out, since LibTorch's own backward pass fails there; one that no slot holds is an error beside
+// layer_freezing.
 //
 // Source: mosaicml composer/algorithms/channels_last/channels_last.py.
 // SPDX-License-Identifier: Apache-2.0

@@ -16,8 +16,8 @@
 namespace composer {
 namespace {
 
-// Returns x. Where nothing before it is trained (LoRA), all that is trained may be left out in a step; its loss must have
-// a backward pass all the same, whose gradients are 0.
+// Returns x. Where nothing before it is trained (LoRA), all that is trained may be left out in a step; its loss must
+// have a backward pass all the same, whose gradients are 0.
 at::Tensor LeftOut(const at::Tensor& x) {
   at::Tensor same = x.clone();
   if (at::GradMode::is_enabled() && !same.requires_grad()) same.requires_grad_(true);
