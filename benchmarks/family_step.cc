@@ -2,8 +2,8 @@
 // metrics.jsonl, learning rate, throughput), one rank and thread, fp32, fused AdamW. benchmarks/family_step.py runs it
 // beside PyTorch. Prints a JSON line: {"cpu_ms_per_step": [by block], "ms_per_step": [by block]}.
 //   family_step MODEL BATCH SIZE BLOCKS STEPS
-// MODEL: a config.json of an `hf` model as text, or efficientnet, deeplabv3, resnet18 or resnet50. SIZE: tokens of a
-// sample, or the pixels of a picture's side.
+// MODEL: a config.json of an `hf` model as text, or autoencoder, diffusion_unet, efficientnet, deeplabv3, resnet18 or
+// resnet50. SIZE: tokens of a sample, or the pixels of a picture's side.
 // SPDX-License-Identifier: Apache-2.0
 #include <ATen/Parallel.h>
 #include <torch/types.h>
@@ -24,6 +24,8 @@
 #include "trainer/data/tensor_dataset.h"
 #include "trainer/loggers/json_lines.h"
 #include "trainer/models/hf/hf_model.h"
+#include "trainer/models/vision/autoencoder.h"
+#include "trainer/models/vision/conditional_unet.h"
 #include "trainer/models/vision/deeplabv3.h"
 #include "trainer/models/vision/efficientnet.h"
 #include "trainer/models/vision/resnet.h"
@@ -56,11 +58,26 @@ FamilyRun MakeTextRun(const std::string& config, int64_t samples, int64_t size) 
   return run;
 }
 
+std::shared_ptr<Model> MakeDiffusionUNet(int64_t size) {
+  ConditionalUNetOptions options;
+  options.in_channels = options.out_channels = 3;
+  options.sample_size = size;
+  options.block_out_channels = {64, 128};
+  options.down_block_types = {"DownBlock2D", "DownBlock2D"};
+  options.mid_block_type = "UNetMidBlock2D";
+  options.up_block_types = {"UpBlock2D", "UpBlock2D"};
+  return MakeConditionalUNet(options);
+}
+
 FamilyRun MakeFamilyRun(const std::string& model, int64_t samples, int64_t size) {
   torch::manual_seed(1);
   if (absl::StartsWith(model, "{")) return MakeTextRun(model, samples, size);
   const at::Tensor pictures = torch::randn({samples, 3, size, size});
   const at::Tensor classes = torch::randint(kClasses, {samples}, at::kLong);
+  if (model == "autoencoder")
+    return {std::make_shared<Autoencoder>(AutoencoderOptions{.block_out_channels = {32, 64}, .sample_size = size}),
+            MakeTensorDataset(pictures, classes)};
+  if (model == "diffusion_unet") return {MakeDiffusionUNet(size), MakeTensorDataset(pictures, classes)};
   if (model == "efficientnet") return {MakeEfficientNet({.classes = kClasses}), MakeTensorDataset(pictures, classes)};
   if (model == "resnet18")
     return {MakeResNet({.depth = 18, .classes = kClasses}), MakeTensorDataset(pictures, classes)};

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A training step of each family beside PyTorch eager with the model of transformers or torchvision: CPU milliseconds on one
+"""A training step of each family beside PyTorch eager with the model of transformers, torchvision or diffusers: CPU milliseconds on one
 thread, fp32, fused AdamW on both sides, the programs in turns. Goal: PyTorch / ours >= 1.05. Some fifteen minutes of one core.
   tools/peers_setup.sh && python3 benchmarks/family_step.py [--only NAME,…] [--rounds 3] [--python PATH] [--write]
-The Python needs torch 2.11 (LibTorch's version here), transformers 4.57 and torchvision 0.26. --write: docs/results/step_families.md.
+The Python needs torch 2.11 (LibTorch's version here), transformers 4.57, torchvision 0.26 and diffusers 0.35. --write: docs/results/step_families.md.
 SPDX-License-Identifier: Apache-2.0
 """
 import argparse
@@ -43,6 +43,8 @@ FAMILIES = {
     "ResNet-50": ("resnet50", 8, 64, 3),
     "EfficientNet-B0": ("efficientnet", 8, 64, 3),
     "DeepLabV3, ResNet-50": ("deeplabv3", 2, 64, 3),
+    "diffusion U-Net": ("diffusion_unet", 8, 32, 3),
+    "autoencoder (VAE)": ("autoencoder", 8, 32, 3),
 }
 BLOCKS = 3
 

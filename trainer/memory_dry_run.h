@@ -13,7 +13,6 @@
 // It costs up to the time of a step or two, and no more memory than a step; everything is freed afterwards and torch's
 // generators are restored. It stops when it would take long (kLongestDryRun), since the other ranks wait. It leaves out
 // algorithms and callbacks, validation, and saves.
-// and callbacks, validation, saves.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

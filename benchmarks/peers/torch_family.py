@@ -30,7 +30,33 @@ def text_run(config, samples, size):
     return model, inputs, targets, loss
 
 
+def diffusion_run(name, samples, size):
+    import diffusers
+    pictures = torch.randn(samples, 3, size, size)
+    if name == "autoencoder":
+        model = diffusers.AutoencoderKL(block_out_channels=(32, 64), layers_per_block=2, sample_size=size,
+                                        down_block_types=["DownEncoderBlock2D"] * 2, up_block_types=["UpDecoderBlock2D"] * 2)
+
+        def loss(x, _):
+            moments = model.encode(x).latent_dist
+            return torch.nn.functional.mse_loss(model.decode(moments.sample()).sample, x) + 1e-6 * moments.kl().mean() / x[0].numel()
+
+        return model, pictures, torch.zeros(samples), loss
+    model = diffusers.UNet2DConditionModel(sample_size=size, in_channels=3, out_channels=3, block_out_channels=(64, 128), layers_per_block=2,
+                                           down_block_types=("DownBlock2D",) * 2, mid_block_type="UNetMidBlock2D",
+                                           up_block_types=("UpBlock2D",) * 2)
+    noise = diffusers.DDPMScheduler()
+
+    def loss(x, _):
+        drawn, steps = torch.randn_like(x), torch.randint(1000, (len(x),))
+        return torch.nn.functional.mse_loss(model(noise.add_noise(x, drawn, steps), steps, None).sample, drawn)
+
+    return model, pictures, torch.zeros(samples), loss
+
+
 def picture_run(name, samples, size):
+    if name in ("autoencoder", "diffusion_unet"):
+        return diffusion_run(name, samples, size)
     import torchvision
     makers = {"efficientnet": torchvision.models.efficientnet_b0, "resnet18": torchvision.models.resnet18, "resnet50": torchvision.models.resnet50,
               "deeplabv3": lambda num_classes: torchvision.models.segmentation.deeplabv3_resnet50(weights_backbone=None, num_classes=num_classes)}
