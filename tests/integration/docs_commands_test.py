@@ -136,7 +136,7 @@ class DocsCommandsTest(harness.JobTest):
         last = "runs/x/checkpoints/ep1-ba20"
         self.run_page(harness.ROOT / "docs/runs.md", names, {"FOLDER": "runs"})
         self.run_page(harness.ROOT / "docs/checkpoints.md", names, {
-            "x.onnx": "x.onnx --shape 32", "A": last, "B": last, "F": "imported", "--keep 3": "--keep 3 --force", "hf/": "out/", "model.safetensors": "out/model.safetensors"})
+            "x.onnx": "x.onnx --shape 32", "x.ts": "x.ts --shape 32", "A": last, "B": last, "F": "imported", "--keep 3": "--keep 3 --force", "hf/": "out/", "model.safetensors": "out/model.safetensors"})
         self.run_page(harness.ROOT / "docs/tokenizers.md", names, {"32000": "300"})
         self.run_page(harness.ROOT / "docs/launcher.md", names, {})
         first = harness.ROOT / "docs/getting_started.md"
