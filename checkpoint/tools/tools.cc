@@ -22,8 +22,8 @@ constexpr Command kCommands[] = {
     {"verify", "PATH", "Reads a checkpoint again and checks every checksum; of a folder, all of them.", VerifyTool},
     {"diff", "A B", "Compares two checkpoints, bit by bit.", DiffTool},
     {"export", "PATH OUT [--dtype bf16] [--max-shard-size 5GB] [--overwrite]",
-     "Writes weights as safetensors (a folder or a file), all as x.pt, a run's model as x.onnx or x.ts, whose flags "
-     "`composer checkpoint export RUN x.onnx --help` lists.",
+     "Writes weights as safetensors (a folder or a file), all as x.pt, a run's model as x.onnx or\n"
+     "x.ts, whose flags `composer checkpoint export RUN x.onnx --help` lists.",
      ExportTool},
     {"import", "SRC FOLDER [--rename A=B] [--key A/B] [--run-name N] [--overwrite]",
      "Makes a checkpoint of weights in safetensors or torch.save files.", ImportTool},
