@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <map>
 #include <utility>
 
@@ -167,6 +168,12 @@ MachineNames ReadMachineNames(const std::string& proc, const std::string& etc) {
   utsname kernel{};
   if (uname(&kernel) == 0) names.kernel = absl::StrCat(kernel.sysname, " ", kernel.release).substr(0, kMostBytes);
   return names;
+}
+
+std::string HostName() {
+  char name[HOST_NAME_MAX + 1] = "";
+  if (gethostname(name, sizeof(name) - 1) != 0 || name[0] == '\0') return "localhost";
+  return name;
 }
 
 std::string ProcessName(int64_t pid, const std::string& proc) {

@@ -75,6 +75,8 @@ MachineNames ReadMachineNames(const std::string& proc = "/proc", const std::stri
 // Returns the value of the first line "name: value" or "name=value" (`separator`) of a text, without quotes; or "".
 std::string ValueOfLine(absl::string_view text, absl::string_view name, char separator);
 
+// Returns the name by which the kernel knows this machine, "localhost" if it has none.
+std::string HostName();
 // Returns "" when the name cannot be read.
 std::string ProcessName(int64_t pid, const std::string& proc = "/proc");
 

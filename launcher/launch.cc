@@ -19,6 +19,7 @@
 #include "absl/time/clock.h"
 #include "base/console.h"
 #include "base/file.h"
+#include "base/machine_stats.h"
 #include "base/option_help.h"
 #include "base/random.h"
 #include "base/status_macros.h"
@@ -47,12 +48,6 @@ constexpr absl::Duration kRosterPatience = absl::Seconds(1);
 // How long the end of the launcher waits for a blocked terminal, or a reader such as less.
 constexpr absl::Duration kFlushLogged = absl::Seconds(5);     // the run folder has all output
 constexpr absl::Duration kFlushUnlogged = absl::Seconds(60);  // the output would be lost
-
-std::string HostName() {
-  char name[256] = {};
-  gethostname(name, sizeof(name) - 1);
-  return name;
-}
 
 // Blocks the signals that stop a job and returns a signalfd for them. Must run before any thread starts, so that
 // threads inherit the mask.

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/exchange/byte_exchange.h"
 
-#include <unistd.h>
-
 #include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/machine_stats.h"
 #include "base/status_macros.h"
 
 namespace composer {
@@ -21,9 +20,7 @@ SharingDecision DecideSharing(const SharingFacts& facts) {
 }
 
 absl::StatusOr<SharingDecision> AgreeOnSharing(RankExchange& exchange, bool remote_store) {
-  char host[256] = {};
-  gethostname(host, sizeof(host) - 1);
-  const auto hosts = exchange.Gather(std::string(host));
+  const auto hosts = exchange.Gather(HostName());
   absl::StatusOr<std::string> answer = "";  // '+' or '-', followed by the reason
   if (!hosts.ok()) {
     answer = hosts.status();

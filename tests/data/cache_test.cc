@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -21,6 +19,7 @@
 #include "storage/local_store.h"
 #include "storage/memory_store.h"
 #include "tests/support/fault_store.h"
+#include "tests/support/processes.h"
 #include "tests/support/temp_dir.h"
 
 namespace composer {
@@ -237,24 +236,7 @@ TEST_F(ShardCacheTest, RefusesBadOptionsAndNames) {
 }
 
 TEST_F(ShardCacheTest, KilledProcessesLeaveNothingToCleanUp) {
-  constexpr int kKills = 30;
-  std::mt19937 random(5);
-  for (int kill_number = 0; kill_number < kKills; ++kill_number) {
-    std::vector<pid_t> children;
-    for (unsigned c = 0; c < 2; ++c) {
-      const pid_t child = fork();
-      ASSERT_GE(child, 0);
-      if (child == 0) ReadForever(folder_.path(), static_cast<unsigned>(kill_number) * 2 + c);
-      children.push_back(child);
-    }
-    RealClock::Get().SleepFor(absl::Microseconds(2000 + random() % 10000));  // so that the kill may hit anything
-    for (const pid_t child : children) kill(child, SIGKILL);
-    for (const pid_t child : children) {
-      int status = 0;
-      ASSERT_EQ(waitpid(child, &status, 0), child);
-      EXPECT_TRUE(WIFSIGNALED(status)) << "a child read something wrong";
-    }
-  }
+  KillPairs(5, [&](unsigned child) { ReadForever(folder_.path(), child); });
   const auto cache = ShardCache::Open({.folder = folder_.path(), .limit = 400'000}, clock_).value();
   for (int i = 0; i < 8; ++i) {
     const std::string name = absl::StrCat("shard", i);

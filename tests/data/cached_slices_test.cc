@@ -3,8 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -20,6 +18,7 @@
 #include "storage/local_store.h"
 #include "storage/memory_store.h"
 #include "tests/support/fault_store.h"
+#include "tests/support/processes.h"
 #include "tests/support/temp_dir.h"
 
 namespace composer {
@@ -240,24 +239,7 @@ TEST_F(CachedSlicesTest, WhatCannotBeFetchedInPartIsRefused) {
 }
 
 TEST_F(CachedSlicesTest, KilledProcessesLeaveNothingToCleanUp) {
-  constexpr int kKills = 30;
-  std::mt19937 random(6);
-  for (int kill_number = 0; kill_number < kKills; ++kill_number) {
-    std::vector<pid_t> children;
-    for (unsigned c = 0; c < 2; ++c) {
-      const pid_t child = fork();
-      ASSERT_GE(child, 0);
-      if (child == 0) ReadForever(folder_.path(), store_, static_cast<unsigned>(kill_number) * 2 + c);
-      children.push_back(child);
-    }
-    RealClock::Get().SleepFor(absl::Microseconds(2000 + random() % 10000));  // so that the kill may hit anything
-    for (const pid_t child : children) kill(child, SIGKILL);
-    for (const pid_t child : children) {
-      int status = 0;
-      ASSERT_EQ(waitpid(child, &status, 0), child);
-      EXPECT_TRUE(WIFSIGNALED(status)) << "a child read something wrong: " << WEXITSTATUS(status);
-    }
-  }
+  KillPairs(6, [&](unsigned child) { ReadForever(folder_.path(), store_, child); });
   EXPECT_EQ(ReadAll(*Open(500, 12'000)), absl::OkStatus());
   int64_t stored = 0;
   for (const std::string& path : Stored()) stored += static_cast<int64_t>(ReadFile(path).value().size());

@@ -25,7 +25,8 @@ namespace composer {
 namespace {
 
 constexpr int64_t kBlock = 64 << 10;
-constexpr size_t kHead = 512;  // bytes of a line, enough for its times and its launch
+constexpr size_t kHead = 512;         // bytes of a line, enough for its times and its launch
+constexpr size_t kMaxLine = 1 << 20;  // bytes; longer lines are not records
 constexpr int kMaxFiles = 100'000;
 
 using BatchTime = std::pair<int64_t, int64_t>;  // batch, epoch; the epoch may end after its last batch
@@ -170,6 +171,7 @@ absl::Status ReadRecords(const std::string& path, int64_t first_batch, const Tim
   struct stat info{};
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return absl::OkStatus();
   std::string rest, block(kBlock, '\0');
+  bool in_long_line = false;
   for (int64_t at = BeginOf(fd, info.st_size, first_batch); at < info.st_size;) {
     const ssize_t count = pread(fd, block.data(), block.size(), at);
     if (count <= 0) return ErrnoStatus(errno, "cannot read", path);
@@ -178,11 +180,15 @@ absl::Status ReadRecords(const std::string& path, int64_t first_batch, const Tim
     size_t begin = 0;
     for (size_t end = 0; (end = rest.find('\n', begin)) != std::string::npos; begin = end + 1) {
       const absl::string_view line = absl::string_view(rest).substr(begin, end - begin);
+      if (std::exchange(in_long_line, false) || line.size() > kMaxLine) continue;
       const std::optional<BatchTime> time = TimeOf(line);
       if (time.has_value() && *time > BatchTime(last.batch, last.epoch)) return absl::OkStatus();
       if (time.has_value()) take(line);
     }
     rest.erase(0, begin);
+    if (rest.size() <= kMaxLine) continue;
+    rest.clear();
+    in_long_line = true;
   }
   return absl::OkStatus();
 }

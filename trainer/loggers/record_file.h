@@ -31,7 +31,7 @@ struct RecordOrigin {
 absl::Status RewindRecords(const std::string& path, const RunStart& start, int64_t launch);
 
 // Calls `take` with each whole line from the first record of `first_batch` or a later one on, up to the epoch and batch
-// of `last`, in the order of time. Does nothing when `path` is missing.
+// of `last`, in the order of time; lines of over 1 MiB are left out. Does nothing when `path` is missing.
 absl::Status ReadRecords(const std::string& path, int64_t first_batch, const Timestamp& last,
                          const std::function<void(absl::string_view line)>& take);
 

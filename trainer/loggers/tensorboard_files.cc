@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/file.h"
+#include "base/machine_stats.h"
 #include "base/status_macros.h"
 #include "storage/mapped_file.h"
 #include "trainer/loggers/tensorboard_events.h"
@@ -20,12 +21,6 @@ namespace composer {
 namespace {
 
 constexpr absl::string_view kPrefix = "events.out.tfevents.";
-
-std::string HostName() {
-  char name[256] = "localhost";
-  if (gethostname(name, sizeof(name) - 1) != 0) return "localhost";
-  return name;
-}
 
 int64_t SecondsIn(absl::string_view name) {
   name.remove_prefix(kPrefix.size());

@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
+#include "base/machine_stats.h"
 #include "base/status_macros.h"
 
 namespace composer {
@@ -17,12 +18,6 @@ namespace {
 
 TraceRow RowOf(const OpEvent& op) {
   return op.device < 0 ? TraceRow::Thread(op.thread) : TraceRow::Stream(op.device, op.stream);
-}
-
-std::string HostName() {
-  char name[256] = "";
-  gethostname(name, sizeof(name) - 1);
-  return name;
 }
 
 // A communicator's own thread runs collectives but no operators.

@@ -10,23 +10,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/machine_stats.h"
 #include "base/status_macros.h"
 
 namespace composer {
 namespace {
-
-std::string ProcessName() {
-  char host[256] = "";
-  gethostname(host, sizeof(host) - 1);
-  return absl::StrCat(host, ", pid ", getpid());
-}
 
 // `ranks` has each rank's "<run id>/<launch>".
 absl::StatusOr<LeaseHolder> HolderOf(const State& state, uint64_t generation, const std::vector<std::string>& ranks) {
   LeaseHolder holder;
   holder.run_name = state.identity.run_name;
   holder.generation = generation;
-  holder.process = ProcessName();
+  holder.process = absl::StrCat(HostName(), ", pid ", getpid());
   for (const std::string& rank : ranks) {
     const std::pair<std::string, std::string> id_and_launch = absl::StrSplit(rank, absl::MaxSplits('/', 1));
     if (holder.run_id.empty()) holder.run_id = id_and_launch.first;

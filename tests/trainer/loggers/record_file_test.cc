@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "tests/support/temp_dir.h"
@@ -99,6 +100,26 @@ TEST_F(RewindRecordsTest, WhatIsNotARegularFileIsLeftAlone) {
   EXPECT_TRUE(RewindRecords("/dev/null", StartAt(0, 1, false), 1).ok());
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
   EXPECT_TRUE(RewindRecords(path_, StartAt(0, 1), 1).ok());
+}
+
+TEST(ReadRecordsTest, LinesOfOverAMebibyteAreLeftOut) {
+  TempDir dir;
+  const std::string path = dir.Path("metrics.jsonl");
+  const auto of_size = [](int64_t batch, size_t size) {
+    const size_t others = RecordLine(0, batch, "\"\":1").size() - 1;
+    return RecordLine(0, batch, absl::StrCat("\"", std::string(size - others, 'x'), "\":1"));
+  };
+  const std::string largest = of_size(2, 1 << 20), too_large = of_size(3, (1 << 20) + 1), endless = of_size(4, 5 << 20);
+  const std::string text = absl::StrCat(RecordLine(0, 1), largest, too_large, endless, RecordLine(0, 5), endless);
+  ASSERT_TRUE(AtomicWriteFile(path, text.substr(0, text.size() - 1)).ok());
+  std::vector<std::string> taken;
+  Timestamp last;
+  last.batch = 9;
+  ASSERT_TRUE(ReadRecords(path, 0, last, [&](absl::string_view line) { taken.emplace_back(line); }).ok());
+  EXPECT_EQ(taken.size(), 3);
+  for (const std::string& line : {RecordLine(0, 1), largest, RecordLine(0, 5)}) {
+    EXPECT_TRUE(absl::c_linear_search(taken, line.substr(0, line.size() - 1)));
+  }
 }
 
 TEST(RecordFilesTest, ARestartWritesEachStepOnce) {
