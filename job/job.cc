@@ -14,6 +14,7 @@
 #include "config/job_identity.h"
 #include "config/plugin_files.h"
 #include "fault/dying_file_system.h"
+#include "job/algorithms/composer_quirks.h"
 #include "job/compat/compile_config.h"
 #include "job/config_values.h"
 #include "job/data/icl_rows.h"
@@ -160,6 +161,7 @@ void ReadTraining(ConfigMap root, bool trains, Job& job) {
   options.scale_schedule_ratio = root.Double("scale_schedule_ratio", 1, {.min = 1e-6});
   options.composer_compat = root.Bool("composer_compat", false);
   options.on_nan = ReadOnNan(root, options.composer_compat);
+  if (options.composer_compat) options.engine.algorithm_passes.push_back(ComposersOrderAfter());
   job.gpu = root.Choice("device", {"cpu", "gpu"}, "cpu") == "gpu";
   job.allow_tf32 = root.Bool("allow_tf32", true);
   if (!job.allow_tf32 && !job.gpu) root.Reject("allow_tf32", "false needs device: gpu; a CPU has no TF32");
@@ -380,8 +382,8 @@ absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& at) 
   options.make_optimizer = job.optimizer;
   for (const SchedulerFactory& make : job.schedulers) options.schedulers.push_back(make());
   for (const AlgorithmFactory& make : job.algorithms) options.algorithms.push_back(make());
-  options.make_algorithm = [plugins = job.plugins](const AlgorithmOrigin& origin) {
-    return MakeAlgorithm(origin, plugins->tables());
+  options.make_algorithm = [plugins = job.plugins, compat = options.composer_compat](const AlgorithmOrigin& origin) {
+    return MakeAlgorithm(origin, plugins->tables(), compat);
   };
   const JobFacts facts = FactsOf(job, options, place.world_size / options.tensor_parallel_degree);
   for (const CallbackFactory& make : job.callbacks) options.callbacks.push_back(make(place, facts));

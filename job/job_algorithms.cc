@@ -7,6 +7,7 @@
 #include "base/status_macros.h"
 #include "config/yaml.h"
 #include "job/algorithms/algorithm_rows.h"
+#include "job/algorithms/composer_quirks.h"
 #include "job/config_values.h"
 #include "job/named_reader.h"
 #include "job/plugin/job_time.h"
@@ -134,9 +135,11 @@ std::vector<AlgorithmFactory> ReadAlgorithms(ConfigMap root, const ConfigNode& d
       ReadNamedMaps<AlgorithmFactory>(root, "algorithms", Algorithms(), plugins.algorithms);
   const std::vector<AlgorithmOrigin> origins = OriginsOf(document, plugins);
   if (factories.size() != origins.size()) return factories;  // one has an error, which the reader has
+  const bool composer_compat = root.Bool("composer_compat", false);
   for (size_t i = 0; i < factories.size(); ++i) {
-    factories[i] = [make = std::move(factories[i]), origin = origins[i]] {
+    factories[i] = [make = std::move(factories[i]), origin = origins[i], composer_compat] {
       std::unique_ptr<Algorithm> algorithm = make();
+      if (composer_compat) UseComposersQuirks(*algorithm);
       algorithm->SetOrigin(origin);
       return algorithm;
     };
@@ -156,11 +159,14 @@ std::vector<LayerPolicy> ReadLayerPolicies(ConfigMap root, const PluginTables& p
   return policies;
 }
 
-absl::StatusOr<std::unique_ptr<Algorithm>> MakeAlgorithm(const AlgorithmOrigin& origin, const PluginTables& plugins) {
+absl::StatusOr<std::unique_ptr<Algorithm>> MakeAlgorithm(const AlgorithmOrigin& origin, const PluginTables& plugins,
+                                                         bool composer_compat) {
   if (!IsKnown(origin.key, plugins))
     return absl::InvalidArgumentError(UnknownNameOf(origin.key, AlgorithmNames(), plugins.algorithms));
   ASSIGN_OR_RETURN(const ConfigNode document,
-                   ParseYaml(absl::StrCat("algorithms: {", origin.key, ": ", origin.arguments, "}"), "checkpoint"));
+                   ParseYaml(absl::StrCat("composer_compat: ", composer_compat ? "true" : "false", "\nalgorithms: {",
+                                          origin.key, ": ", origin.arguments, "}"),
+                             "checkpoint"));
   ConfigReader reader(document);
   const std::vector<AlgorithmFactory> factories = ReadAlgorithms(reader.root(), document, plugins);
   RETURN_IF_ERROR(reader.Finish());

@@ -45,7 +45,7 @@ absl::StatusOr<TrainerOptions> BuildInferenceOptions(Job job, const JobPlace& pl
   }
   for (const AlgorithmFactory& make : job.algorithms) options.algorithms.push_back(make());
   options.make_algorithm = [plugins = job.plugins](const AlgorithmOrigin& origin) {
-    return MakeAlgorithm(origin, plugins->tables());
+    return MakeAlgorithm(origin, plugins->tables(), /*composer_compat=*/false);
   };
   options.load = std::move(job.options.load);
   options.load.load_path = command.checkpoint.empty() ? job.options.save.save_folder : command.checkpoint;

@@ -50,13 +50,14 @@ TEST(JobAlgorithms, SurgeryIsRequiredOnLoadAndMadeAgainFromItsOrigin) {
     EXPECT_EQ(algorithm->name(), names[i]);
     EXPECT_TRUE(algorithm->required_on_load());
     EXPECT_EQ(algorithm->origin().arguments, arguments[i]);
-    const auto again = MakeAlgorithm(algorithm->origin(), {});
+    const auto again = MakeAlgorithm(algorithm->origin(), {}, false);
     ASSERT_TRUE(again.ok()) << again.status();
     EXPECT_EQ((*again)->name(), names[i]);
     EXPECT_EQ((*again)->origin().arguments, arguments[i]);
   }
-  EXPECT_THAT(MakeAlgorithm({"blurpol", "null", ""}, {}).status().message(), HasSubstr("did you mean `blurpool`?"));
-  EXPECT_THAT(MakeAlgorithm({"blurpool", "{\"size\": 3}", ""}, {}).status().message(), HasSubstr("unknown key"));
+  EXPECT_THAT(MakeAlgorithm({"blurpol", "null", ""}, {}, false).status().message(),
+              HasSubstr("did you mean `blurpool`?"));
+  EXPECT_THAT(MakeAlgorithm({"blurpool", "{\"size\": 3}", ""}, {}, false).status().message(), HasSubstr("unknown key"));
 }
 
 TEST(JobAlgorithms, KeysAndNamesAreComposers) {

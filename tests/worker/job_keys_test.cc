@@ -284,6 +284,19 @@ TEST(JobKeys, WhatBelongsToOneDeviceIsRefusedOnTheOther) {
   EXPECT_EQ(status_of("profiler: {roofline: true}\n"), "OK");
 }
 
+TEST(JobKeys, ComposerCompatHasComposersOrderOfAlgorithms) {
+  const TempDir dir;
+  for (const bool compat : {false, true}) {
+    const std::string yaml = absl::StrCat(kModel, kData, kRest, compat ? "composer_compat: true\n" : "");
+    ASSERT_TRUE(AtomicWriteFile(dir.Path("job.yaml"), yaml).ok());
+    JobSource source;
+    source.yaml_path = dir.Path("job.yaml");
+    const absl::StatusOr<Job> job = ReadJob(source, Environment());
+    ASSERT_TRUE(job.ok()) << job.status();
+    EXPECT_EQ(job->options.engine.algorithm_passes.size(), compat ? 1u : 0u);
+  }
+}
+
 TEST(JobKeys, ArgumentsOfTorchCompileAreCheckedAndAnswered) {
   const TempDir dir;
   const auto job_of = [&](const std::string& map) {

@@ -160,7 +160,7 @@ const std::vector<AlgorithmCase>& AlgorithmCases() {
 }
 
 std::unique_ptr<Algorithm> MakeCase(const AlgorithmCase& one) {
-  return MakeAlgorithm({one.key, one.arguments, ""}, {}).value();
+  return MakeAlgorithm({one.key, one.arguments, ""}, {}, /*composer_compat=*/false).value();
 }
 
 TrainerOptions CaseRun(Workload workload, const std::vector<AlgorithmCase>& algorithms, const std::string& folder) {
@@ -184,7 +184,9 @@ TrainerOptions CaseRun(Workload workload, const std::vector<AlgorithmCase>& algo
   if (Has(algorithms, "low_precision_groupnorm") || Has(algorithms, "low_precision_layernorm"))
     options.precision = Precision::kAmpBf16;
   for (const AlgorithmCase& one : algorithms) options.algorithms.push_back(MakeCase(one));
-  options.make_algorithm = [](const AlgorithmOrigin& origin) { return MakeAlgorithm(origin, {}); };
+  options.make_algorithm = [](const AlgorithmOrigin& origin) {
+    return MakeAlgorithm(origin, {}, /*composer_compat=*/false);
+  };
   return options;
 }
 

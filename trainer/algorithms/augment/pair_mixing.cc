@@ -11,13 +11,13 @@
 namespace composer {
 
 EventSet PairMixing::events() const {
-  return {Event::kBatchStart, interpolate_loss_ ? Event::kBeforeBackward : Event::kBeforeLoss};
+  return {mixing_event_, interpolate_loss_ ? Event::kBeforeBackward : Event::kBeforeLoss};
 }
 
 absl::Status PairMixing::Apply(Event event, State& state, Logger& /*logger*/) {
   Batch& batch = state.batch;
   const std::string name = std::string(key_) + "/targets";
-  if (event == Event::kBatchStart) {
+  if (event == mixing_event_) {
     if (batch.num_samples == 0) return absl::OkStatus();
     const Mixed mixed = MixInputs(batch);
     own_ = mixed.own;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/algorithms/optimisation/gradient_clipping.h"
 
+#include <limits>
 #include <vector>
 
 #include "trainer/core/model_sharding.h"
@@ -18,7 +19,11 @@ absl::Status GradientClipping::Apply(Event /*event*/, State& state, Logger& /*lo
       ClipGradientsByNorm(params, threshold_, state.sharding);
       break;
     case ClippingType::kValue:
-      ClipGradientsByValue(params, threshold_);
+      if (scales_sharded_ && state.sharding != nullptr) {
+        ClipGradientsByNorm(params, threshold_, state.sharding, std::numeric_limits<double>::infinity());
+      } else {
+        ClipGradientsByValue(params, threshold_);
+      }
       break;
     case ClippingType::kAdaptive:
       ClipGradientsAdaptively(params, threshold_, state.sharding);

@@ -8,7 +8,8 @@
 //
 // The numbers are the same whether parameters are sharded or not, in host memory to the last bit; `adaptive` is equal
 // up to rounding with tensor parallelism. Source: mosaicml composer/algorithms/gradient_clipping/gradient_clipping.py,
-// whose `value` is a clipping by the largest element under FSDP, and whose `adaptive` does not exist there.
+// whose `value` is under FSDP a clipping by the largest element, g <- g min(1, threshold / (max |g| + 1e-6)), which
+// ScaleShardedByLargest does, too, and whose `adaptive` does not exist there.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -29,10 +30,13 @@ class GradientClipping final : public Algorithm {
   EventSet events() const override { return {Event::kAfterTrainBatch}; }
   bool Match(Event /*event*/, const State& /*state*/) const override { return true; }
   absl::Status Apply(Event event, State& state, Logger& logger) override;
+  // Clips a sharded model by `value` as Composer.
+  void ScaleShardedByLargest() { scales_sharded_ = true; }
 
  private:
   ClippingType type_;
   double threshold_;
+  bool scales_sharded_ = false;
 };
 
 }  // namespace composer

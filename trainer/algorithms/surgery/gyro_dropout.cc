@@ -77,7 +77,7 @@ absl::Status GyroDropout::Apply(Event event, State& state, Logger& logger) {
     return absl::InvalidArgumentError(absl::StrCat("gyro_dropout: max_duration: ", duration.ToString(),
                                                    ", it must be in batches (ba) or epochs (ep)"));
   }
-  const int64_t batches = duration.count() * (epochs ? state.clock.batches_per_epoch : 1);
+  const int64_t batches = duration.count() * (epochs || reads_as_epochs_ ? state.clock.batches_per_epoch : 1);
   const int64_t period = state.timestamp.batch / GyroPeriod(options_, batches);
   for (size_t i = 0; i < layers.size(); ++i) {
     const uint64_t of_layer = MixSeed(state.identity.seed, static_cast<uint64_t>(state.identity.data_rank), i);

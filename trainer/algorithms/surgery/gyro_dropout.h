@@ -8,8 +8,8 @@
 // stopped (Composer's starts with others). Dropout layers [B, features] are replaced; the samples of a microbatch must
 // be a multiple of tau, and max_duration in batches or epochs.
 //
-// Source: Lee et al. 2022, MLSys; mosaicml composer/algorithms/gyro_dropout, which reads max_duration as epochs and
-// counts forward passes.
+// Source: Lee et al. 2022, MLSys; mosaicml composer/algorithms/gyro_dropout, which counts forward passes and reads a
+// max_duration in batches as so many epochs (ReadDurationAsEpochs does so, too).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -60,9 +60,12 @@ class GyroDropout final : public Algorithm {
   // Returns kInvalidArgument at INIT when max_duration has another unit.
   absl::Status Apply(Event event, State& state, Logger& logger) override;
   bool required_on_load() const override { return true; }
+  // Reads max_duration as Composer. Called before the run has the algorithm.
+  void ReadDurationAsEpochs() { reads_as_epochs_ = true; }
 
  private:
   GyroDropoutOptions options_;
+  bool reads_as_epochs_ = false;
 };
 
 }  // namespace composer
