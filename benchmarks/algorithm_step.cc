@@ -2,7 +2,7 @@
 // 1 thread. A run is measured from its first step to its last, because the cost of several algorithms depends on where
 // the run is. Prints one JSON line per algorithm: {"name", "workload", "base_ms", "ms"} (medians of wall-clock
 // milliseconds a step), "base_cpu_ms", "cpu_ms" (of CPU time, all threads).
-//   algorithm_step [rounds] [steps of a run] [the only algorithm]
+//   algorithm_step [rounds] [steps of a run] [the only algorithm] [batch size in place of the workload's]
 // benchmarks/peers/composer_algorithms.py has the same rows for the Python Composer; keep the two alike.
 //   cnn   ResNet of 16, 32, 64 channels on 28 x 28, batch 32        rgb   the same from bytes with 3 channels
 //   gpt   2 layers, 128 wide, 64 bytes of context, batch 8          mlp   784-512-512-10 with dropout, batch 32
@@ -191,13 +191,13 @@ struct Milliseconds {
   double wall = 0, cpu = 0;
 };
 
-Milliseconds RunOnce(const Row& row, int64_t steps, bool with) {
+Milliseconds RunOnce(const Row& row, int64_t steps, int64_t batch, bool with) {
   const Workload& workload = *row.workload;
   TrainerOptions options;
   SeedForConstruction(1);
   options.make_model = workload.model;
-  options.train.dataset = workload.data(steps / kEpochs * workload.batch);
-  options.train.global_train_batch_size = workload.batch;
+  options.train.dataset = workload.data(steps / kEpochs * batch);
+  options.train.global_train_batch_size = batch;
   options.make_optimizer = DecoupledAdamW(1e-4);
   options.max_duration = Time::Epochs(kEpochs);
   options.train_metrics_interval = 0;
@@ -222,13 +222,14 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-int Main(int rounds, int64_t steps, const std::string& only) {
+int Main(int rounds, int64_t steps, const std::string& only, int64_t batch) {
   at::set_num_threads(1);
   for (const Row& row : Rows()) {
     if (!only.empty() && only != row.name) continue;
+    const int64_t size = batch > 0 ? batch : row.workload->batch;
     std::vector<double> values[4];
     for (int round = 0; round < rounds; ++round) {
-      const Milliseconds base = RunOnce(row, steps, false), with = RunOnce(row, steps, true);
+      const Milliseconds base = RunOnce(row, steps, size, false), with = RunOnce(row, steps, size, true);
       const double measured[] = {base.wall, with.wall, base.cpu, with.cpu};
       for (size_t i = 0; i < 4; ++i) values[i].push_back(measured[i]);
     }
@@ -244,8 +245,9 @@ int Main(int rounds, int64_t steps, const std::string& only) {
 }  // namespace composer
 
 int main(int argc, char** argv) {
-  int rounds = 3, steps = 60;
+  int rounds = 3, steps = 60, batch = 0;
   if (argc > 1 && (!absl::SimpleAtoi(argv[1], &rounds) || rounds < 1)) return 64;
   if (argc > 2 && (!absl::SimpleAtoi(argv[2], &steps) || steps < 4)) return 64;
-  return composer::Main(rounds, steps, argc > 3 ? argv[3] : "");
+  if (argc > 4 && (!absl::SimpleAtoi(argv[4], &batch) || batch < 1)) return 64;
+  return composer::Main(rounds, steps, argc > 3 ? argv[3] : "", batch);
 }

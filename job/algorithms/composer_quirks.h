@@ -12,8 +12,8 @@ namespace composer {
 // Makes an algorithm that was just made do as Composer's; one without such a difference stays as it is.
 void UseComposersQuirks(Algorithm& algorithm);
 
-// Returns a pass for the place behind the defaults (passes.h) that gives AFTER_* events Composer's order: the whole list
-// is reversed, so that LowPrecisionLayerNorm comes first and SelectiveBackprop last.
+// Returns a pass for the place behind the defaults (passes.h) that gives AFTER_* events Composer's order: the whole
+// list is reversed, so that LowPrecisionLayerNorm comes first and SelectiveBackprop last.
 PlacedPass ComposersOrderAfter();
 
 }  // namespace composer
