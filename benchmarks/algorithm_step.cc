@@ -6,6 +6,7 @@
 // benchmarks/peers/composer_algorithms.py has the same rows for the Python Composer; keep the two alike.
 //   cnn   ResNet of 16, 32, 64 channels on 28 x 28, batch 32        rgb   the same from bytes with 3 channels
 //   gpt   2 layers, 128 wide, 64 bytes of context, batch 8          mlp   784-512-512-10 with dropout, batch 32
+//   own head: not the token embedding
 //   gn    3 convolutions of 32 channels with GroupNorm, batch 32    bf16  in amp_bf16
 // SPDX-License-Identifier: Apache-2.0
 #include <ATen/Parallel.h>
@@ -125,11 +126,20 @@ struct Workload {
   Precision precision = Precision::kFp32;
 };
 
-std::shared_ptr<Model> SmallGpt() { return MakeGpt({.layers = 2, .heads = 4, .width = 128, .context = kContext}); }
+GptOptions SmallGptOptions() { return {.layers = 2, .heads = 4, .width = 128, .context = kContext}; }
+
+std::shared_ptr<Model> SmallGpt() { return MakeGpt(SmallGptOptions()); }
+
+std::shared_ptr<Model> SmallGptWithHead() {
+  GptOptions options = SmallGptOptions();
+  options.tied_head = false;
+  return MakeGpt(options);
+}
 
 const Workload kCnn = {"cnn", 32, [] { return MakeResNetSmall({}); }, Images};
 const Workload kRgb = {"rgb", 32, [] { return MakeResNetSmall({.channels = 3}); }, Pictures};
 const Workload kGpt = {"gpt", 8, SmallGpt, Sequences};
+const Workload kGptHead = {"gpt, own head", 8, SmallGptWithHead, Sequences};
 const Workload kGptBf16 = {"gpt bf16", 8, SmallGpt, Sequences, Precision::kAmpBf16};
 const Workload kMlp = {"mlp", 32, []() -> std::shared_ptr<Model> { return std::make_shared<Perceptron>(); }, Images};
 const Workload kGn = {"gn bf16", 32, []() -> std::shared_ptr<Model> { return std::make_shared<GroupNormNet>(); },
@@ -184,6 +194,20 @@ std::vector<Row> Rows() {
        Made<StochasticDepth>(StochasticDepthOptions{.target_layer_name = "ResNetBasicBlock"})},
       {"swa", &kCnn, Made<Swa>(swa)},
       {"weight_standardization", &kCnn, Made<WeightStandardization>()},
+      // Not in Composer.
+      {"alternating_flip", &kCnn, Made<AlternatingFlip>()},
+      {"batch_size_warmup", &kCnn, Made<BatchSizeWarmup>(BatchSizeWarmupOptions{.start = 0.25, .duration = 0.5})},
+      {"cautious_weight_decay", &kGpt, Made<CautiousWeightDecay>()},
+      {"lawa", &kGpt, Made<Lawa>(LawaOptions{})},
+      {"logit_soft_cap", &kGptHead, Made<LogitSoftCap>(LogitSoftCapOptions{})},
+      {"lora", &kGpt, Made<Lora>(LoraOptions{.target_modules = {"qkv", "fc", "proj"}})},
+      {"progressive_layer_dropping", &kGpt, Made<ProgressiveLayerDropping>(LayerDroppingOptions{})},
+      {"qk_norm", &kGpt, Made<QkNorm>()},
+      {"relu_squared", &kGpt, Made<ReluSquared>()},
+      {"value_embeddings", &kGpt, Made<ValueEmbeddings>(1)},
+      {"whitening_conv", &kCnn, Made<WhiteningConv>(WhiteningConvOptions{})},
+      {"z_loss", &kGpt, Made<ZLoss>()},
+      {"zero_init", &kGpt, Made<ZeroInit>()},
   };
 }
 

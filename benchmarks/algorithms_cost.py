@@ -21,8 +21,12 @@ SAVED = {
     "progressive_resizing": 1 - (0.5 * (16 / 28)**2 + 0.3 * 0.592 + 0.2),  # widths 16; 16 to 28; 28
     "selective_backprop": 1 - (1 / 3 * 0.25 + 0.5),  # a forward of a quarter of the pixels, half of the samples
     "seq_length_warmup": 0.3 * (1 - 32 / 64),  # lengths 8 to 56 in the first 30 %
+    "batch_size_warmup": 0.5 * (1 - 0.625),  # a quarter to all of the batch in the first half
     "stochastic_depth": (903 * 0.2 / 3 + 703 * 0.4 / 3 + 918 * 0.2) / 2552,  # by the blocks' thousands
 }
+NOT_IN_COMPOSER = {"alternating_flip", "batch_size_warmup", "cautious_weight_decay", "lawa", "logit_soft_cap", "lora",
+                   "progressive_layer_dropping", "qk_norm", "relu_squared", "value_embeddings", "whitening_conv", "z_loss",
+                   "zero_init"}
 rows = {}  # by name: {"ours": row, "composer": row}
 
 
@@ -42,7 +46,7 @@ def table(_):
         saved = f"{100 * SAVED[name]:.0f} %" if name in SAVED else ""
         cells = []
         for side in ("ours", "composer"):
-            row = sides.get(side, {"why": "not measured"})
+            row = sides.get(side, {"why": "not in Composer" if name in NOT_IN_COMPOSER else "not measured"})
             if "why" in row:
                 cells += [row["why"], "", ""]
                 continue
