@@ -19,8 +19,8 @@ constexpr absl::string_view kOneFormat =
     "leave it out: each rank writes and reads its part of the checkpoint, and any number of ranks can resume from it";
 constexpr absl::string_view kMesh = "leave it out: the mesh follows from the degrees and the number of ranks";
 constexpr absl::string_view kTransformerEngine =
-    "leave it out: it belongs to TransformerEngine's fp8, which needs Python; `precision` is fp32, amp_bf16 or "
-    "amp_fp16";
+    "leave it out: it belongs to TransformerEngine's layers, which are Python; with `precision: amp_fp8` gathered "
+    "weights are rounded to 8 bits as they are, and `activation_checkpointing` needs no other wrapper";
 constexpr absl::string_view kNoPlanners = "leave it out: checkpoints need no planner: every rank reads its pieces";
 constexpr absl::string_view kHubs =
     "nothing comes from the Hugging Face hub here; download the folder, and write `model: {name: hf, path: FOLDER}`";
@@ -49,7 +49,6 @@ constexpr MissingKey kMissingKeys[] = {
      "the order of `algorithms` is theirs"},
     {"load_object_store", "`load_path` takes a folder, or s3://, gs://, oci://, azure://, dbfs:/ or https:// itself"},
     {"load_progress_bar", "leave it out: loading shows no progress bar"},
-    {"precision_config", "`precision` is fp32, amp_bf16 or amp_fp16; fp8 is not among them"},
     {"python_log_level",
      "leave it out: there is no Python; `composer` and its workers log to stderr and to the run's logs/"},
     {"save_path_format", kCheckpointNames},
@@ -216,7 +215,7 @@ constexpr struct {
     {"device_train_microbatch_size", "0.5 0.25 0.125 0.0625",
      "a part of a sample is Composer's sequence parallelism by the loader, which is not here; write a whole number or "
      "auto; tensor parallelism with SequenceParallel splits long sequences"},
-    {"precision", "amp_fp8 fp8", "fp8 needs TransformerEngine, which is Python; write amp_bf16"},
+    {"precision", "fp8", "write amp_fp8"},
     {"precision", "amp", "write amp_fp16"},
     {"profiler.torch_prof_with_stack", "true", "a native program has no Python stacks to record; leave it out"},
     {"precision", "bf16 bfloat16", "write amp_bf16"},

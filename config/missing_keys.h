@@ -17,7 +17,7 @@ std::string MissingKeyReason(absl::string_view path);
 // is not here, "" for all others. Class names and names in small letters are the same.
 std::string MissingNameReason(absl::string_view kind, absl::string_view name);
 
-// Returns what to write instead of a device or precision of other machines ("tpu", "amp_fp8"); "" for others.
+// Returns what to write instead of a device or precision of other machines ("tpu", "fp8"); "" for others.
 std::string MissingChoiceReason(absl::string_view path, absl::string_view value);
 
 }  // namespace composer

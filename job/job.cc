@@ -119,8 +119,30 @@ uint64_t ReadSeed(ConfigMap& root) {
 
 Precision ReadPrecision(ConfigMap& root, bool gpu) {
   // On a GPU, halving the bits is the point; Composer's own default there, amp_fp16, needs loss scaling.
-  const std::string name = root.Choice("precision", {"fp32", "amp_bf16", "amp_fp16"}, gpu ? "amp_bf16" : "fp32");
-  return name == "fp32" ? Precision::kFp32 : name == "amp_bf16" ? Precision::kAmpBf16 : Precision::kAmpFp16;
+  const std::string name =
+      root.Choice("precision", {"fp32", "amp_bf16", "amp_fp16", "amp_fp8"}, gpu ? "amp_bf16" : "fp32");
+  if (name == "fp32") return Precision::kFp32;
+  return name == "amp_bf16" ? Precision::kAmpBf16 : name == "amp_fp16" ? Precision::kAmpFp16 : Precision::kAmpFp8;
+}
+
+Fp8Recipe ReadPrecisionConfig(ConfigMap& root, Precision precision) {
+  Fp8Recipe recipe;
+  ConfigMap map = root.Map("precision_config");
+  if (!map.exists()) return recipe;
+  if (precision != Precision::kAmpFp8) root.Reject("precision_config", "is the recipe of `precision: amp_fp8`");
+  const bool e4m3 = map.Choice("fp8_format", {"HYBRID", "E4M3"}, "HYBRID") == "E4M3";
+  recipe.fp8_format = e4m3 ? Fp8Format::kE4m3 : Fp8Format::kHybrid;
+  const bool current = map.Choice("scaling", {"delayed", "current"}, "delayed") == "current";
+  recipe.scaling = current ? Fp8Scales::kCurrent : Fp8Scales::kDelayed;
+  for (const char* key : {"amax_history_len", "amax_compute_algo"}) {
+    if (current && map.Has(key)) map.Reject(key, "needs scaling: delayed");
+  }
+  recipe.amax_history_len = map.Int("amax_history_len", recipe.amax_history_len, {.min = 1, .max = 1 << 16});
+  const bool most_recent = map.Choice("amax_compute_algo", {"max", "most_recent"}, "max") == "most_recent";
+  recipe.amax_compute_algo = most_recent ? Fp8AmaxAlgo::kMostRecent : Fp8AmaxAlgo::kMax;
+  recipe.margin = map.Int("margin", recipe.margin, {.min = 0, .max = 16});
+  recipe.exclude.texts = map.StringList("exclude", {});
+  return recipe;
 }
 
 OnNan ReadOnNan(ConfigMap& root, bool composer_compat) {
@@ -167,6 +189,7 @@ void ReadTraining(ConfigMap root, bool trains, Job& job) {
   if (!job.allow_tf32 && !job.gpu) root.Reject("allow_tf32", "false needs device: gpu; a CPU has no TF32");
   job.own_kernels = root.Choice("kernels", {"auto", "off"}, "auto") == "auto";
   options.precision = ReadPrecision(root, job.gpu);
+  options.precision_config = ReadPrecisionConfig(root, options.precision);
   options.keep_in_fp32.texts = root.StringList("keep_in_fp32", {});
   ReadCollectives(root, job);
   ReadCompileConfig(root);

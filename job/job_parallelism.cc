@@ -23,7 +23,8 @@ constexpr StrategyRow kStrategies[] = {
 };
 
 at::ScalarType AutocastType(Precision precision) {
-  return precision == Precision::kAmpBf16 ? at::kBFloat16 : precision == Precision::kAmpFp16 ? at::kHalf : at::kFloat;
+  if (precision == Precision::kFp32) return at::kFloat;
+  return precision == Precision::kAmpFp16 ? at::kHalf : at::kBFloat16;
 }
 
 at::ScalarType ReadType(ConfigMap& config, absl::string_view key, at::ScalarType fallback) {

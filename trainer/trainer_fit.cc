@@ -114,6 +114,10 @@ void Trainer::UseMicrobatch(int64_t size) {
 }
 
 absl::Status Trainer::ApplyFitOptions(FitOptions& options) {
+  if (options.precision == Precision::kAmpFp8 && options_.precision != Precision::kAmpFp8)
+    return absl::InvalidArgumentError(
+        "precision: amp_fp8 changes the model's layers when it is made: give it to the trainer, whose Fit may then go "
+        "on in another one");
   RETURN_IF_ERROR(CheckScheduleOptions(options));
   ASSIGN_OR_RETURN(const Time max_duration, MaxDurationOf(options));
   RETURN_IF_ERROR(CheckMicrobatchOf(options));

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "trainer/core/random.h"
+#include "trainer/init/amp_fp8.h"
 #include "trainer/init/change_model.h"
 #include "trainer/optim/matrix/sharded_matrices.h"
 #include "trainer/optim/own_algorithm.h"
@@ -57,6 +58,9 @@ absl::Status Trainer::ChangeModel() {
                  << required.location << " and is not in this run's list: added (load_exclude_algorithms: ["
                  << absl::StrJoin(added, ", ") << "] prevents that)";
   }
+  // Last, so that what algorithms put into the model computes in 8 bits, too.
+  if (options_.precision == Precision::kAmpFp8)
+    options_.algorithms.push_back(std::make_unique<AmpFp8>(options_.precision_config, *communicator_));
   if (options_.algorithms.empty()) return absl::OkStatus();
   const std::vector<Algorithm*> changers = OrderOfChanges(options_.algorithms, options_.engine.algorithm_passes);
   const ModelContext context{options_.precision, options_.device, options_.layer_policies};

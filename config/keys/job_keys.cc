@@ -17,6 +17,14 @@ monitor | text 1.. | required | A metric: metrics/eval/NAME, metrics/train/NAME 
 k | int 1..1048576 | 1 | How many.
 mode | one of auto, min, max | auto | What is better; auto: by the metric's name.
 
+[map precision_config] How linear layers are computed in 8 bits, with TransformerEngine's names.
+fp8_format | one of HYBRID, E4M3 | HYBRID | Of gradients: e5m2 or e4m3; all else is e4m3.
+scaling | one of delayed, current | delayed | Tensors are scaled by the steps before, or by themselves.
+amax_history_len | int 1..65536 | 16 | Steps that delayed scaling looks back.
+amax_compute_algo | one of max, most_recent | max | What it takes of them.
+margin | int 0..16 | 0 | Scales are 2^margin times smaller.
+exclude | texts | [] | Types and names of linear layers that stay in bfloat16.
+
 [map job] A training job. Names are those of Composer's Trainer where it has them.
 run_name | text 1.. | (the file's name, or COMPOSER_RUN_NAME, RUN_NAME) | The name of the run: 1 to 200 bytes without `/` and control characters.
 run_folder | text 1.. | runs/{run_name} | Where everything of the run goes.
@@ -50,7 +58,8 @@ iteration_length | time >0 ep, tok | - | Epochs or tokens of an iteration.
 device_train_microbatch_size | int 1..68719476736 or one of auto | (the whole rank batch) | Samples of one forward and backward pass.
 accumulate_train_batch_on_tokens | bool | false | Weigh microbatches by their loss-generating tokens.
 keep_in_fp32 | texts | [] | Types and names of layers that compute in float32 with any precision.
-precision | one of fp32, amp_bf16, amp_fp16 | fp32; amp_bf16 when device is gpu | The type of matrix products.
+precision | one of fp32, amp_bf16, amp_fp16, amp_fp8 | fp32; amp_bf16 when device is gpu | The type of matrix products.
+precision_config | map precision_config | - | The recipe of amp_fp8.
 ddp_sync_strategy | one of single_auto_sync, multi_auto_sync, forced_sync | single_auto_sync | Which backward pass of a step sums gradients over ranks.
 ddp_config | map ddp | {} | How gradients are summed.
 parallelism_config | map parallelism | {} | Sharding and tensor parallelism.

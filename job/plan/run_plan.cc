@@ -60,6 +60,7 @@ std::string Seconds(double seconds) {
 
 MathType MathOf(Precision precision) {
   if (precision == Precision::kAmpFp16) return MathType::kFp16;
+  if (precision == Precision::kAmpFp8) return MathType::kFp8;
   return precision == Precision::kAmpBf16 ? MathType::kBf16 : MathType::kFp32;
 }
 

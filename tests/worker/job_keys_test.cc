@@ -120,6 +120,7 @@ Case CaseOf(const KeySection& section) {
       {"profiler_schedule", {"profiler.schedule", job("", "", "profiler: {schedule: @}")}},
       {"tensorboard_trace_handler",
        {"profiler.tensorboard_trace_handler", job("", "", "profiler: {tensorboard_trace_handler: @}")}},
+      {"precision_config", {"precision_config", job("", "", "precision: amp_fp8\nprecision_config: @")}},
       {"save_top_k", {"save_top_k", job("", "", "save_top_k: @")}},
       {"trace_handler", {"profiler.json_trace_handler", job("", "", "profiler: {json_trace_handler: @}")}},
   };
@@ -295,6 +296,36 @@ TEST(JobKeys, ComposerCompatHasComposersOrderOfAlgorithms) {
     ASSERT_TRUE(job.ok()) << job.status();
     EXPECT_EQ(job->options.engine.algorithm_passes.size(), compat ? 1u : 0u);
   }
+}
+
+TEST(JobKeys, TheRecipeOfFp8) {
+  const TempDir dir;
+  const auto read = [&](const std::string& yaml) {
+    EXPECT_TRUE(AtomicWriteFile(dir.Path("job.yaml"), absl::StrCat(kModel, kData, kRest, yaml)).ok());
+    JobSource source;
+    source.yaml_path = dir.Path("job.yaml");
+    return ReadJob(source, Environment());
+  };
+  const absl::StatusOr<Job> plain = read("precision: amp_fp8\n");
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  EXPECT_EQ(plain->options.precision, Precision::kAmpFp8);
+  EXPECT_EQ(plain->options.precision_config.amax_history_len, 16);
+  const absl::StatusOr<Job> job = read(
+      "precision: amp_fp8\nprecision_config: {fp8_format: E4M3, amax_history_len: 4, amax_compute_algo: "
+      "most_recent, margin: 1, exclude: [a.b]}\n");
+  ASSERT_TRUE(job.ok()) << job.status();
+  const Fp8Recipe& recipe = job->options.precision_config;
+  EXPECT_EQ(recipe.fp8_format, Fp8Format::kE4m3);
+  EXPECT_EQ(recipe.scaling, Fp8Scales::kDelayed);
+  EXPECT_EQ(recipe.amax_history_len, 4);
+  EXPECT_EQ(recipe.amax_compute_algo, Fp8AmaxAlgo::kMostRecent);
+  EXPECT_EQ(recipe.margin, 1);
+  EXPECT_EQ(recipe.exclude.texts, std::vector<std::string>{"a.b"});
+  const auto refusal = [&](const std::string& yaml) { return read(yaml).status().ToString(); };
+  EXPECT_THAT(refusal("precision_config: {margin: 1}\n"), testing::HasSubstr("is the recipe of `precision: amp_fp8`"));
+  EXPECT_THAT(refusal("precision: amp_fp8\nprecision_config: {scaling: current, amax_history_len: 4}\n"),
+              testing::HasSubstr("amax_history_len: needs scaling: delayed"));
+  EXPECT_THAT(refusal("precision: amp_fp8\nprecision_config: {fp8_format: E5M2}\n"), testing::HasSubstr("HYBRID"));
 }
 
 TEST(JobKeys, ArgumentsOfTorchCompileAreCheckedAndAnswered) {

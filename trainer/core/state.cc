@@ -11,6 +11,8 @@ absl::string_view PrecisionName(Precision precision) {
       return "amp_bf16";
     case Precision::kAmpFp16:
       return "amp_fp16";
+    case Precision::kAmpFp8:
+      return "amp_fp8";
   }
   return "";
 }

@@ -34,9 +34,10 @@ namespace composer {
 class ModelSharding;
 class Prefetcher;
 
-// kAmpFp16 scales the loss (step/grad_scaler.h). Source: mosaicml composer/core/precision.py.
-enum class Precision { kFp32, kAmpBf16, kAmpFp16 };
-// Returns "fp32", "amp_bf16" or "amp_fp16".
+// kAmpFp16 scales the loss (step/grad_scaler.h). kAmpFp8 is kAmpBf16 with linear layers in 8 bits (init/amp_fp8.h).
+// Source: mosaicml composer/core/precision.py.
+enum class Precision { kFp32, kAmpBf16, kAmpFp16, kAmpFp8 };
+// Returns "fp32", "amp_bf16", "amp_fp16" or "amp_fp8".
 absl::string_view PrecisionName(Precision precision);
 
 // The totals of one step over all ranks, known after the step's gradients are reduced.

@@ -81,8 +81,24 @@ absl::Status ValidateTensorParallel(const TrainerOptions& options) {
   return absl::OkStatus();
 }
 
+absl::Status ValidateFp8(const TrainerOptions& options) {
+  if (options.precision != Precision::kAmpFp8) return absl::OkStatus();
+  const Fp8Recipe& recipe = options.precision_config;
+  if (recipe.amax_history_len < 1)
+    return Bad("precision_config amax_history_len", recipe.amax_history_len, "it must be at least 1");
+  if (recipe.margin < 0 || recipe.margin > 16)
+    return Bad("precision_config margin", recipe.margin, "it must be in 0 to 16");
+  if (options.tensor_parallel_degree > 1) {
+    return absl::InvalidArgumentError(
+        "precision: amp_fp8 does not go with tensor_parallel_degree: each rank would scale its part of a weight by an "
+        "amax of its own; shard by fsdp, or write amp_bf16");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ValidateMesh(const TrainerOptions& options, int world_size) {
   RETURN_IF_ERROR(ValidateTensorParallel(options));
+  RETURN_IF_ERROR(ValidateFp8(options));
   MeshShape mesh;
   RETURN_IF_ERROR(PlanMesh(options.fsdp ? &*options.fsdp : nullptr, options.tensor_parallel_degree, world_size, mesh));
   if (options.fsdp && options.fsdp->cpu_offload && mesh.replicate > 1 && mesh.shard > 1 && !options.device.is_cpu())

@@ -28,6 +28,7 @@
 #include "trainer/core/optimizer.h"
 #include "trainer/core/state.h"
 #include "trainer/core/supervision.h"
+#include "trainer/layers/fp8_recipe.h"
 #include "trainer/options/activation_options.h"
 #include "trainer/options/ddp_options.h"
 #include "trainer/options/fsdp_options.h"
@@ -179,6 +180,7 @@ struct TrainerOptions {
   std::string visible_devices;   // CUDA_VISIBLE_DEVICES, to find the GPU in the driver's list; "": all
   at::Device device = at::kCPU;  // the model is moved there before the optimizer is made
   Precision precision = Precision::kFp32;
+  Fp8Recipe precision_config;                // with kAmpFp8
   LayerChoice keep_in_fp32;                  // layers that compute in float32 with any precision (init/keep_fp32.h)
   int64_t device_train_microbatch_size = 0;  // samples; 0: the whole rank batch; kAutoMicrobatch
   bool accumulate_train_batch_on_tokens = false;

@@ -22,6 +22,8 @@ MathType MathOf(Precision precision) {
       return MathType::kFp16;
     case Precision::kAmpBf16:
       return MathType::kBf16;
+    case Precision::kAmpFp8:
+      return MathType::kFp8;
     case Precision::kFp32:
       break;
   }
