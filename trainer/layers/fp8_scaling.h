@@ -32,8 +32,8 @@ class Fp8Scaling final : public torch::CustomClassHolder {  // so that a graph c
   // Makes the histories, empty. Until then all scaling is current and nothing is recorded.
   void Start(at::Device device);
 
-  // Returns the amax by which this step scales x, float32 [1], and records x's own with delayed scaling. A value of x that
-  // is not finite makes it NaN.
+  // Returns the amax by which this step scales x, float32 [1], and records x's own with delayed scaling. A value of x
+  // that is not finite makes it NaN.
   at::Tensor AmaxOf(size_t layer, Fp8Operand operand, const at::Tensor& x);
   // Ends a step. An amax that is not finite, or 0, is taken to be that of the step before.
   void Advance(const at::Tensor& amaxes_of_all_ranks);

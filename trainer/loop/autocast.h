@@ -8,8 +8,8 @@
 
 namespace composer {
 
-// kFp32 does nothing. kAmpBf16 (and kAmpFp8, for what is not in 8 bits) and kAmpFp16 make matrix products in that type on this device type, on a CPU too; the
-// weight cache lives for the scope.
+// kFp32 does nothing. kAmpBf16 (and kAmpFp8, for what is not in 8 bits) and kAmpFp16 make matrix products in that type
+// on this device type, on a CPU too; the weight cache lives for the scope.
 class AutocastScope {
  public:
   AutocastScope(Precision precision, at::DeviceType device) : device_(device), active_(precision != Precision::kFp32) {
