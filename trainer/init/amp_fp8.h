@@ -1,6 +1,6 @@
-// AmpFp8 is what `precision: amp_fp8` adds to a run: it has linear layers compute in 8 bits (layers/fp8_linear.h), the rest
-// of the step being amp_bf16's, and keeps their histories of amaxes. The trainer adds it; evaluations compute in bfloat16,
-// as mosaicml's do.
+// AmpFp8 is what `precision: amp_fp8` adds to a run: it has linear layers compute in 8 bits (layers/fp8_linear.h), the
+// rest of the step being amp_bf16's, and keeps their histories of amaxes. The trainer adds it; evaluations compute in
+// bfloat16, as mosaicml's do.
 //
 // It replaces the LinearLayers of a model, but not
 //   those that the model holds itself, without a module between (lm_head): its head;

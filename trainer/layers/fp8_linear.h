@@ -4,8 +4,9 @@
 //   dx [M, K] = e5m2(dy) e4m3(W)                  in x's type
 //   dW [N, K] = e5m2(dy)^T e4m3(x)                in W's type, summed in float32
 //
-// It computes so in training, while autocast is on and M is a multiple of 16; otherwise it is a LinearLayer. For backward
-// it keeps x in 8 bits and the parameter itself, which it rounds again: with sharding, as it was gathered again.
+// It computes so in training, while autocast is on and M is a multiple of 16; otherwise it is a LinearLayer. For
+// backward it keeps x in 8 bits and the parameter itself, which it rounds again: with sharding, as it was gathered
+// again.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

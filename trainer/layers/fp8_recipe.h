@@ -11,7 +11,8 @@
 //
 // Source: TransformerEngine common/recipe (DelayedScaling, Float8CurrentScaling), whose names and defaults these are,
 // but amax_history_len, which is mosaicml's (core/precision.py). Micikevicius et al. 2022, arXiv:2209.05433. There a
-// history advances with each forward; here with each step, as microbatches and recomputation in backward must not count.
+// history advances with each forward; here with each step, as microbatches and recomputation in backward must not
+// count.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

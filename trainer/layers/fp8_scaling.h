@@ -1,7 +1,8 @@
-// Fp8Scaling says by which amax each tensor of a model's fp8 layers is scaled (fp8_recipe.h), and keeps their histories.
+// Fp8Scaling says by which amax each tensor of a model's fp8 layers is scaled (fp8_recipe.h), and keeps their
+// histories.
 //
-// With delayed scaling each layer has three histories: of its input, its weight, and the gradient of its output. During a
-// step the amaxes seen are recorded, each the largest of all microbatches; at its end Advance is given the largest of
+// With delayed scaling each layer has three histories: of its input, its weight, and the gradient of its output. During
+// a step the amaxes seen are recorded, each the largest of all microbatches; at its end Advance is given the largest of
 // all ranks and moves the histories on. Which amax a step scales by is settled before it, so a forward that is repeated
 // in backward rounds to the same bits. All of it stays on the device.
 //

@@ -1,5 +1,5 @@
-// Tests `precision: amp_fp8` in whole runs of a small GPT: its loss beside amp_bf16's, and the same bits with and without
-// a restart, recomputation and sharding.
+// Tests `precision: amp_fp8` in whole runs of a small GPT: its loss beside amp_bf16's, and the same bits with and
+// without a restart, recomputation and sharding.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
