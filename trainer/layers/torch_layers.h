@@ -11,6 +11,7 @@
 #include <torch/nn/modules/normalization.h>
 #include <torch/nn/modules/pooling.h>
 
+#include "trainer/kernels/cpu_gelu.h"
 #include "trainer/layers/fused_layers.h"
 #include "trainer/layers/layer.h"
 
@@ -31,9 +32,17 @@ using GroupNormLayer = TorchLayer<torch::nn::GroupNormImpl>;
 using EmbeddingLayer = TorchLayer<torch::nn::EmbeddingImpl>;
 using MaxPool2dLayer = TorchLayer<torch::nn::MaxPool2dImpl>;
 using ReluLayer = TorchLayer<torch::nn::ReLUImpl>;
-using GeluLayer = TorchLayer<torch::nn::GELUImpl>;
 using SiluLayer = TorchLayer<torch::nn::SiLUImpl>;
 using SigmoidLayer = TorchLayer<torch::nn::SigmoidImpl>;
+
+class GeluLayer : public TorchLayer<torch::nn::GELUImpl> {
+ public:
+  using TorchLayer::TorchLayer;
+  at::Tensor forward(const at::Tensor& x) override {
+    const bool by_tanh = options.approximate() == "tanh";
+    return by_tanh && kernels::TakesCpuGelu(x) ? kernels::CpuGelu(x) : TorchLayer::forward(x);
+  }
+};
 
 class LayerNormLayer : public torch::nn::LayerNormImpl, public NormLayer {
  public:

@@ -13,6 +13,7 @@
 
 #include "tests/support/accelerator/mock_runs.h"
 #include "tests/support/temp_dir.h"
+#include "tests/trainer/loop/golden_gpt.h"
 #include "tests/trainer/parallel/fsdp_product_runs.h"
 #include "trainer/algorithms/augment/label_smoothing.h"
 #include "trainer/algorithms/ema.h"
@@ -265,6 +266,40 @@ TEST_F(MockRanks, WaitsThatAreLeftOutAreFound) {
     all_found += found;
   }
   EXPECT_GE(all_found, 14);
+}
+
+// The amaxes of all ranks are gathered and used without a fault, whatever is sharded and in whatever order streams run.
+TEST_F(MockRanks, AmpFp8) {
+  for (const size_t strategy : {kNoShardCell, kGradOpCell, kFullCell}) {
+    SCOPED_TRACE(strategy);
+    const auto run = [&](bool on_mock) {
+      const auto options = [&](int /*rank*/) {
+        ProductCell cell;
+        cell.at[ProductCell::kStrategy] = strategy;
+        TrainerOptions own = SmallRun();
+        own.model = MakeGoldenGpt({.layers = 2, .heads = 2, .width = 16, .context = 8, .vocab = 20});
+        own.train.dataset = MakeTensorRows(torch::arange(320).view({40, 8}).remainder(20),
+                                           torch::arange(1, 321).view({40, 8}).remainder(20), 8);
+        own.device_train_microbatch_size = 2;
+        own.precision = Precision::kAmpFp8;
+        own.fsdp = FsdpOf(cell);
+        WrapBlocks(/*checkpoint=*/true, /*offload=*/false, *own.model);
+        return own;
+      };
+      return on_mock ? TrainOnMockRanks(2, options) : TrainOnRanks(2, options);
+    };
+    Machine::Get().Restart(0);
+    const std::vector<RunResult> first = run(true);
+    ASSERT_TRUE(first[0].status.ok()) << first[0].status;
+    for (uint64_t seed = 1; seed < 4; ++seed) {
+      Machine::Get().Restart(seed);
+      const std::vector<RunResult> again = run(true);
+      ExpectSameBits(again[0], first[0]);
+      ExpectSameBits(again[1], first[0]);
+      EXPECT_THAT(Machine::Get().TakeFaults(), IsEmpty());
+    }
+    EXPECT_LE(RelativeError(first[0], run(false)[0]), kNearTheCpu[kBf16DefaultCell]);
+  }
 }
 
 // Losses and metrics reach the ranks' sums on the devices; only the sums are read.

@@ -80,7 +80,7 @@ TEST_F(MockTrainer, PinnedLoadersInThreads) {
 
 // amp_fp16 begins with an overflow, so the scaler skips steps.
 TEST_F(MockTrainer, AmpIsTheSameInEveryOrder) {
-  for (const Precision precision : {Precision::kAmpFp16, Precision::kAmpBf16}) {
+  for (const Precision precision : {Precision::kAmpFp16, Precision::kAmpBf16, Precision::kAmpFp8}) {
     const auto options = [precision] {
       TrainerOptions options = GptRun();
       options.precision = precision;
@@ -156,6 +156,11 @@ TEST_F(MockTrainer, AStepWaitsOnce) {
       {"pinned", [](TrainerOptions& options) { options.train.prefetch = {.num_workers = 1, .pin_memory = true}; }},
       {"skip", [](TrainerOptions& options) { options.on_nan = OnNan::kSkip; }},
       {"gpt", [](TrainerOptions& options) { options = GptRun(); }},
+      {"gpt in amp_fp8",
+       [](TrainerOptions& options) {
+         options = GptRun();
+         options.precision = Precision::kAmpFp8;
+       }},
   };
   for (const auto& [name, change] : changes) {
     TrainerOptions options = SmallRun({.batch_norm = name == "skip"});
