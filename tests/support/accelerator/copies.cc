@@ -32,6 +32,12 @@ void ToDevice(at::Tensor& to, const at::Tensor& from, bool non_blocking) {
   Machine& machine = Machine::Get();
   const int stream = CurrentStream(to.get_device());
   const bool later = non_blocking && IsPinned(from);
+  {
+    const auto lock = machine.Hold();
+    Tape* const tape = machine.TapeOf(to.get_device());
+    if (tape != nullptr && tape->Takes(stream) && !later)
+      tape->Refuse("a copy to the device from memory that is not pinned, or that the host waits for");
+  }
   Shadows views;
   const at::Tensor target = views.Of(to, true);
   // Pageable memory is read now; pinned memory without non_blocking too, since the call returns after the copy.

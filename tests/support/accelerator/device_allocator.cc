@@ -38,8 +38,9 @@ void MockDeviceAllocator::SetLimit(size_t bytes) {
 
 void MockDeviceAllocator::Poison(const Block& block) {
   void* memory = DeviceArena().Kernel(reinterpret_cast<void*>(block.begin));
-  Machine::Get().Launch(block.stream,
-                        {"fill with NaN", {}, [memory, bytes = block.bytes] { std::memset(memory, 0xff, bytes); }});
+  Operation fill{"fill with NaN", {}, [memory, bytes = block.bytes] { std::memset(memory, 0xff, bytes); }};
+  if (block.graph != nullptr) return Machine::Get().Launch(block.stream, std::move(fill));
+  Machine::Get().LaunchBesides(block.stream, std::move(fill));
 }
 
 c10::DataPtr MockDeviceAllocator::allocate(size_t asked) {
@@ -49,9 +50,11 @@ c10::DataPtr MockDeviceAllocator::allocate(size_t asked) {
   const size_t bytes = (asked + kRound - 1) / kRound * kRound;
   Device& device = devices_[static_cast<size_t>(index)];
   auto lock = Machine::Get().Hold();
-  CollectDone(device);
-  Block* block = Reuse(device, stream, bytes);
-  if (block == nullptr && device.reserved + bytes > limit_) {
+  const Tape* const tape = Machine::Get().TapeOf(index);
+  const bool captured = tape != nullptr && tape->Takes(stream);
+  if (tape == nullptr) CollectDone(device);  // asks events, as CUDA's does not during a capture
+  Block* block = captured ? ForGraph(device, stream, bytes) : Reuse(device, stream, bytes);
+  if (block == nullptr && tape == nullptr && device.reserved + bytes > limit_) {
     lock.unlock();
     emptyCache();
     lock.lock();
@@ -65,7 +68,7 @@ c10::DataPtr MockDeviceAllocator::allocate(size_t asked) {
                      " (mock) has a limit of ", limit_, " bytes, of which ", device.reserved, " are in use");
   }
   block->asked = asked;
-  Machine::Get().races().Born(block->begin, bytes);
+  if (!captured) Machine::Get().races().Born(block->begin, bytes);
   auto& stats = device.stats;
   stats.allocation[kAll].increase(1), stats.active[kAll].increase(1);
   stats.allocated_bytes[kAll].increase(bytes), stats.active_bytes[kAll].increase(bytes);
@@ -83,6 +86,48 @@ MockDeviceAllocator::Block* MockDeviceAllocator::Reuse(Device& device, int strea
   Block* block = found->second.back();
   found->second.pop_back();
   return block;
+}
+
+// A graph's block has one allocation, however often it is reused while the graph is captured: replays use it all.
+MockDeviceAllocator::Block* MockDeviceAllocator::ForGraph(Device& device, int stream, size_t bytes) {
+  GraphMemory& graph = *device.graph;
+  std::vector<Block*>& free = graph.free[{stream, bytes}];
+  Block* block = nullptr;
+  if (!free.empty()) {
+    block = free.back();
+    free.pop_back();
+  } else {
+    block = Reuse(device, stream, bytes);
+    if (block == nullptr) block = Fresh(device, stream, bytes);
+    if (block == nullptr) return nullptr;
+    block->graph = &graph;
+    graph.blocks.push_back(block);
+    Machine::Get().races().Born(block->begin, bytes);
+  }
+  block->used = true;
+  return block;
+}
+
+std::shared_ptr<MockDeviceAllocator::GraphMemory> MockDeviceAllocator::OpenGraphMemory(int device) {
+  const auto lock = Machine::Get().Hold();
+  return devices_[static_cast<size_t>(device)].graph = std::make_shared<GraphMemory>();
+}
+
+void MockDeviceAllocator::CloseGraphMemory(int device) {
+  const auto lock = Machine::Get().Hold();
+  devices_[static_cast<size_t>(device)].graph.reset();
+}
+
+void MockDeviceAllocator::Release(GraphMemory& memory) {
+  const auto lock = Machine::Get().Hold();
+  for (Block* block : memory.blocks) {
+    block->graph = nullptr;
+    if (block->used) continue;
+    Machine::Get().races().Died(block->begin);
+    Cache(devices_[static_cast<size_t>(DeviceOf(block->stream))], block);
+  }
+  memory.blocks.clear();
+  memory.free.clear();
 }
 
 MockDeviceAllocator::Block* MockDeviceAllocator::Fresh(Device& device, int stream, size_t bytes) {
@@ -106,11 +151,30 @@ void MockDeviceAllocator::Free(void* block) {
   if (block != nullptr) Get().TakeBack(static_cast<Block*>(block));
 }
 
+// What other streams were recorded for is not reused within the graph, as CUDA's allocator does it.
+void MockDeviceAllocator::TakeBackForGraph(Block* block) {
+  block->used = false;
+  const Tape* const tape = Machine::Get().TapeOf(DeviceOf(block->stream));
+  if (tape == nullptr || !tape->Takes(block->stream)) return;  // after the capture: kept for the replays
+  if (block->recorded.empty()) {
+    Poison(*block);
+    block->graph->free[{block->stream, block->bytes}].push_back(block);
+  }
+  block->recorded.clear();
+}
+
 void MockDeviceAllocator::TakeBack(Block* block) {
   Machine& machine = Machine::Get();
   auto lock = machine.Hold();
   const int index = DeviceOf(block->stream);
   Device& device = devices_[static_cast<size_t>(index)];
+  if (block->graph != nullptr) {
+    auto& own = device.stats;
+    own.allocation[kAll].decrease(1), own.allocated_bytes[kAll].decrease(block->bytes);
+    own.active[kAll].decrease(1), own.active_bytes[kAll].decrease(block->bytes);
+    own.requested_bytes[kAll].decrease(block->asked);
+    return TakeBackForGraph(block);
+  }
   const Clock known = machine.ClockOf(block->stream);
   for (const Races::Past& past : machine.races().Users(block->begin)) {
     if (known.Knows(past.epoch) || machine.HostKnows(past.epoch) || block->recorded.contains(past.epoch.stream))
@@ -119,7 +183,7 @@ void MockDeviceAllocator::TakeBack(Block* block) {
                                past.epoch.stream, " uses it; neither recordStream nor a wait protects it"));
   }
   machine.races().Died(block->begin);
-  for (const int stream : block->recorded) block->pending.push_back(machine.Record(stream));
+  for (const int stream : block->recorded) block->pending.push_back(machine.RecordBesides(stream));
   block->recorded.clear();
   auto& stats = device.stats;
   stats.allocation[kAll].decrease(1), stats.allocated_bytes[kAll].decrease(block->bytes);
@@ -128,6 +192,7 @@ void MockDeviceAllocator::TakeBack(Block* block) {
   const auto bytes = static_cast<int64_t>(block->bytes);
   const auto used = static_cast<size_t>(stats.allocated_bytes[kAll].current);
   if (block->pending.empty()) {
+    device.stats.active[kAll].decrease(1), device.stats.active_bytes[kAll].decrease(block->bytes);
     Cache(device, block);
   } else {
     device.waiting.push_back(block);
@@ -138,7 +203,6 @@ void MockDeviceAllocator::TakeBack(Block* block) {
 }
 
 void MockDeviceAllocator::Cache(Device& device, Block* block) {
-  device.stats.active[kAll].decrease(1), device.stats.active_bytes[kAll].decrease(block->bytes);
   Poison(*block);
   device.cached[{block->stream, block->bytes}].push_back(block);
 }
@@ -147,6 +211,7 @@ void MockDeviceAllocator::CollectDone(Device& device) {
   std::erase_if(device.waiting, [&](Block* block) {
     std::erase_if(block->pending, [](const Event& event) { return event->done && Machine::Get().Query(event); });
     if (!block->pending.empty()) return false;
+    device.stats.active[kAll].decrease(1), device.stats.active_bytes[kAll].decrease(block->bytes);
     Cache(device, block);
     return true;
   });

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <map>
+#include <memory>
 #include <set>
 #include <tuple>
 #include <vector>
@@ -33,33 +34,51 @@ class MockDeviceAllocator final : public c10::DeviceAllocator {
   void resetPeakStats(c10::DeviceIndex device) override;
   std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex device) override;
 
+  // A graph's own memory. While a device has one open, captured streams allocate there, and what they free is reused
+  // there only.
+  struct GraphMemory;
+  std::shared_ptr<GraphMemory> OpenGraphMemory(int device);
+  void CloseGraphMemory(int device);
+  // Gives it back: what is free now, and the rest when it is freed. Nothing queued may use it.
+  void Release(GraphMemory& memory);
+
  private:
   struct Block {
     uintptr_t begin = 0;
     size_t bytes = 0, asked = 0;
     int stream = 0;
-    std::set<int> recorded;      // other streams that use it
-    std::vector<Event> pending;  // that must be done before it is reused
+    std::set<int> recorded;        // other streams that use it
+    std::vector<Event> pending;    // that must be done before it is reused
+    GraphMemory* graph = nullptr;  // whose own it is
+    bool used = true;              // of a graph's own
   };
   struct Device {
     std::map<uintptr_t, size_t> ranges;  // free addresses: begin to bytes
     std::map<std::pair<int, size_t>, std::vector<Block*>> cached;
     std::vector<Block*> waiting;
     size_t reserved = 0;
+    std::shared_ptr<GraphMemory> graph;  // open
     c10::CachingDeviceAllocator::DeviceStats stats;
   };
 
   MockDeviceAllocator();
   static void Free(void* block);
   void TakeBack(Block* block);
+  static void TakeBackForGraph(Block* block);
   Block* Reuse(Device& device, int stream, size_t bytes);
   Block* Fresh(Device& device, int stream, size_t bytes);
+  Block* ForGraph(Device& device, int stream, size_t bytes);
   void Cache(Device& device, Block* block);
   void CollectDone(Device& device);
   static void Poison(const Block& block);
 
   std::array<Device, kDevices> devices_;
   size_t limit_ = kDeviceBytes;
+};
+
+struct MockDeviceAllocator::GraphMemory {
+  std::vector<Block*> blocks;
+  std::map<std::pair<int, size_t>, std::vector<Block*>> free;
 };
 
 }  // namespace composer::mock

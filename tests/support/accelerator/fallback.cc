@@ -242,8 +242,11 @@ void RunOnMock(const c10::OperatorHandle& op, Stack* stack) {
   const int stream = CurrentStream(call.device);
   const std::string signature = SignatureOf(op, call.arguments);
   const bool for_host = WaitsForValues(op, call.arguments);
-  // Random numbers are drawn in the order of the program, whatever the order of streams.
-  const std::optional<CallShapes> known = for_host || call.draws ? std::nullopt : KnownShapes(signature);
+  const Tape* const tape = Machine::Get().TapeOf(call.device);
+  const bool captured = tape != nullptr && tape->Takes(stream);
+  // Random numbers are drawn in the order of the program, whatever the order of streams; those of a graph when it runs.
+  const bool draws_now = call.draws && !captured;
+  const std::optional<CallShapes> known = for_host || draws_now ? std::nullopt : KnownShapes(signature);
   Stack results = known.has_value() ? RunLater(call, *known, stream) : RunNow(call, signature, stream, for_host);
   torch::jit::drop(*stack, count);
   for (c10::IValue& result : results) stack->push_back(std::move(result));

@@ -49,7 +49,26 @@ void Machine::Restart(uint64_t seed) {
   waits_.clear();
 }
 
+void Machine::SetTape(int device, Tape* tape) {
+  const Lock lock = Hold();
+  tapes_[static_cast<size_t>(device)] = tape;
+}
+
+void Machine::RefuseInCapture(int device, const std::string& what) const {
+  if (TapeOf(device) != nullptr) TapeOf(device)->Refuse(what);
+}
+
 void Machine::Launch(int stream, Operation operation) {
+  const Lock lock = Hold();
+  if (Tape* const tape = TapeOf(DeviceOf(stream)); tape != nullptr) {
+    if (tape->Takes(stream)) return tape->Launch(stream, operation);
+    if (!operation.uses.empty())
+      tape->Refuse(absl::StrCat(operation.name, " on stream ", stream, ", which is not captured"));
+  }
+  LaunchBesides(stream, std::move(operation));
+}
+
+void Machine::LaunchBesides(int stream, Operation operation) {
   const Lock lock = Hold();
   if (!started_) {
     started_ = true;
@@ -76,8 +95,18 @@ Clock Machine::ClockOf(int stream) const {
 
 Event Machine::Record(int stream) {
   const Lock lock = Hold();
+  Tape* const tape = TapeOf(DeviceOf(stream));
+  if (tape == nullptr || !tape->Takes(stream)) return RecordBesides(stream);
   const auto event = std::make_shared<EventState>();
-  Launch(stream, {"event", {}, [event] { event->done = true; }});
+  event->device = DeviceOf(stream);
+  tape->Record(stream, event);
+  return event;
+}
+
+Event Machine::RecordBesides(int stream) {
+  const Lock lock = Hold();
+  const auto event = std::make_shared<EventState>();
+  LaunchBesides(stream, {"event", {}, [event] { event->done = true; }});
   event->clock = At(stream).clock;
   event->device = DeviceOf(stream);
   return event;
@@ -85,12 +114,14 @@ Event Machine::Record(int stream) {
 
 void Machine::Wait(int stream, const Event& event) {
   const Lock lock = Hold();
+  if (Tape* const tape = TapeOf(DeviceOf(stream)); tape != nullptr && tape->Wait(stream, event)) return;
   At(stream).clock.Join(event->clock);
-  Launch(stream, {"wait", {}, [] {}, [event] { return event->done.load(); }});
+  LaunchBesides(stream, {"wait", {}, [] {}, [event] { return event->done.load(); }});
 }
 
 bool Machine::Query(const Event& event) {
   const Lock lock = Hold();
+  RefuseInCapture(event->device, "a question whether an event is done");
   if (event->done) {
     hosts_[static_cast<size_t>(event->device)].Join(event->clock);
     for (const auto& fn : on_host_wait_) fn();
@@ -118,6 +149,7 @@ void Machine::AwaitLocked(Lock& lock, const Event& event) {
 
 void Machine::WaitForHost(const Event& event, const std::string& reason) {
   Lock lock = Hold();
+  RefuseInCapture(event->device, absl::StrCat("a wait of the host (", reason, ")"));
   if (waits_.size() < kMostKept) waits_.push_back(reason);
   AwaitLocked(lock, event);
   hosts_[static_cast<size_t>(event->device)].Join(event->clock);
@@ -127,6 +159,7 @@ void Machine::WaitForHost(const Event& event, const std::string& reason) {
 
 void Machine::WaitForDevice(int device, const std::string& reason) {
   Lock lock = Hold();
+  RefuseInCapture(device, absl::StrCat("a wait of the host (", reason, ")"));
   if (waits_.size() < kMostKept) waits_.push_back(reason);
   for (int i = 0; i < kStreamsPerDevice; ++i) {
     const int stream = device * kStreamsPerDevice + i;
@@ -141,6 +174,7 @@ void Machine::WaitForDevice(int device, const std::string& reason) {
 
 void Machine::Drain(int stream) {
   Lock lock = Hold();
+  RefuseInCapture(DeviceOf(stream), "what the mock runs at once");
   AwaitLocked(lock, Record(stream));
 }
 

@@ -45,6 +45,20 @@ struct Operation {
   std::function<bool()> ready = nullptr;  // asked with the lock held; null: at once
 };
 
+// What a device's streams are given while a graph is captured (graphs.h). Called with the machine's lock held.
+class Tape {
+ public:
+  virtual ~Tape() = default;
+  // Returns whether the stream is captured.
+  virtual bool Takes(int stream) const = 0;
+  virtual void Launch(int stream, const Operation& operation) = 0;
+  virtual void Record(int stream, const Event& event) = 0;
+  // Returns whether the wait was taken: the stream is captured, or is from here on.
+  virtual bool Wait(int stream, const Event& event) = 0;
+  // Throws: the host does what it must not do during a capture, which is of no use from here on.
+  [[noreturn]] virtual void Refuse(const std::string& what) = 0;
+};
+
 class Machine {
  public:
   using Lock = std::unique_lock<std::recursive_mutex>;
@@ -75,6 +89,14 @@ class Machine {
   void Wake();
   // How long a host waits while no stream can go on, before it throws.
   void SetStuckLimit(std::chrono::milliseconds limit);
+
+  // Takes what is launched on the device from here on; null: the streams do.
+  void SetTape(int device, Tape* tape);
+  // The tape of the device, or null.
+  Tape* TapeOf(int device) const { return tapes_[static_cast<size_t>(device)]; }
+  // Launches and records on the stream, captured or not: for the mock's own books.
+  void LaunchBesides(int stream, Operation operation);
+  Event RecordBesides(int stream);
 
   // Plants a mistake: of the calls of this kind that the program makes from here on, the `number`-th, from 0, does
   // nothing. Until Restart.
@@ -108,6 +130,7 @@ class Machine {
   void RunForever();
   Stream* Choose();
   void AwaitLocked(Lock& lock, const Event& event);
+  void RefuseInCapture(int device, const std::string& what) const;
   void Rethrow(int device);
   Stream& At(int stream) { return streams_[static_cast<size_t>(stream)]; }
   std::string Stuck() const;
@@ -117,6 +140,7 @@ class Machine {
   std::array<Stream, kDevices * kStreamsPerDevice> streams_;
   std::array<Clock, kDevices> hosts_;
   std::array<std::exception_ptr, kDevices> errors_;
+  std::array<Tape*, kDevices> tapes_{};
   Races races_;
   std::mt19937_64 random_;
   bool started_ = false;

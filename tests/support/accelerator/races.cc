@@ -11,13 +11,20 @@ bool Covers(const Access& a, const Access& b) { return a.begin <= b.begin && b.e
 
 }  // namespace
 
-void Races::Born(uintptr_t begin, size_t bytes) { blocks_[begin] = {bytes, {}}; }
+void Races::Born(uintptr_t begin, size_t bytes) { blocks_[begin] = {bytes, {}, ++allocations_}; }
 
 void Races::Died(uintptr_t begin) { blocks_.erase(begin); }
 
 std::vector<Races::Past> Races::Users(uintptr_t begin) const {
   const auto found = blocks_.find(begin);
   return found == blocks_.end() ? std::vector<Past>{} : found->second.past;
+}
+
+uint64_t Races::AllocationOf(uintptr_t address) const {
+  const auto after = blocks_.upper_bound(address);
+  if (after == blocks_.begin()) return 0;
+  const auto& [begin, block] = *std::prev(after);
+  return address < begin + block.bytes ? block.allocation : 0;
 }
 
 std::string Races::Use(const Access& access, const Epoch& epoch, const Clock& clock, const std::string& operation) {

@@ -33,12 +33,16 @@ class Races {
   };
   // The recorded uses of the block that begins here.
   std::vector<Past> Users(uintptr_t begin) const;
+  // Which allocation this address is in, from 1; 0: none.
+  uint64_t AllocationOf(uintptr_t address) const;
 
  private:
   struct Block {
     size_t bytes = 0;
     std::vector<Past> past;
+    uint64_t allocation = 0;
   };
+  uint64_t allocations_ = 0;
   std::map<uintptr_t, Block> blocks_;  // by address
 };
 
