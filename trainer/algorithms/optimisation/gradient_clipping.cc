@@ -16,7 +16,8 @@ absl::Status GradientClipping::Apply(Event /*event*/, State& state, Logger& /*lo
   const std::vector<at::Tensor> params = ParametersOnce(*state.model);
   switch (type_) {
     case ClippingType::kNorm:
-      ClipGradientsByNorm(params, threshold_, state.sharding);
+      if (!ClipGradientsOnDevice(params, threshold_, state.sharding))
+        ClipGradientsByNorm(params, threshold_, state.sharding);
       break;
     case ClippingType::kValue:
       if (scales_sharded_ && state.sharding != nullptr) {

@@ -83,6 +83,21 @@ double ClipGradientsByNorm(const std::vector<at::Tensor>& params, double max_nor
   return norm;
 }
 
+bool ClipGradientsOnDevice(const std::vector<at::Tensor>& params, double max_norm, ModelSharding* sharding) {
+  const bool on_host = params.empty() || params[0].is_cpu() || (sharding != nullptr && sharding->device().is_cpu());
+  if (on_host) return false;
+  const torch::NoGradGuard no_grad;
+  at::Tensor sum = torch::zeros({1}, torch::dtype(at::kDouble).device(params[0].device()));
+  const std::vector<at::Tensor> counted = GradientsOf(params, sharding);
+  if (!counted.empty()) sum += torch::stack(at::_foreach_norm(counted, 2)).to(at::kDouble).square().sum();
+  if (sharding != nullptr) sharding->SumOverShards(sum);
+  const std::vector<at::Tensor> grads = GradientsOf(params);
+  // NaN stays, as it does where the host divides.
+  const at::Tensor factor = (max_norm / (sum.sqrt() + 1e-6)).clamp_max(1).to(at::kFloat).squeeze();
+  if (!grads.empty()) at::_foreach_mul_(grads, factor);
+  return true;
+}
+
 void ClipGradientsByValue(const std::vector<at::Tensor>& params, double limit) {
   const torch::NoGradGuard no_grad;
   const std::vector<at::Tensor> grads = GradientsOf(params);

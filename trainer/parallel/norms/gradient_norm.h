@@ -22,6 +22,10 @@ double GradientNorm(const std::vector<at::Tensor>& params, ModelSharding* shardi
 double ClipGradientsByNorm(const std::vector<at::Tensor>& params, double max_norm, ModelSharding* sharding,
                            double p = 2);
 
+// The same on a GPU, without a wait of the host, for p = 2. Returns false and does nothing if parameters or `sharding`
+// are in host memory.
+bool ClipGradientsOnDevice(const std::vector<at::Tensor>& params, double max_norm, ModelSharding* sharding);
+
 // Clamps each element to [-limit, limit]; not a collective.
 void ClipGradientsByValue(const std::vector<at::Tensor>& params, double limit);
 
