@@ -5,6 +5,7 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -18,6 +19,7 @@
 #include "trainer/collectives/dry_run_communicator.h"
 #include "trainer/core/torch_status.h"
 #include "trainer/data/data_loader.h"
+#include "trainer/init/change_model.h"
 #include "trainer/init/construct_model.h"
 #include "trainer/init/keep_fp32.h"
 #include "trainer/loop/train_batch.h"
@@ -41,6 +43,11 @@ int64_t BytesOf(const Batch& batch) {
   return bytes;
 }
 
+std::function<std::shared_ptr<Model>()> ChangedModel(const TrainerOptions& options) {
+  return WithChanges(options.make_model, OrderOfChanges(options.algorithms, options.engine.algorithm_passes),
+                     {options.precision, options.device, options.layer_policies}, options.tensor_parallel_degree);
+}
+
 // Builds a run as Trainer does and makes its steps as TrainLoop does.
 class DryRun {
  public:
@@ -49,7 +56,7 @@ class DryRun {
         world_(shape.data_ranks(), options.device),
         shard_(shape.mesh.shard, options.device),
         replicate_(shape.mesh.replicate, options.device) {
-    const ConstructedModel made = ConstructModel(options.make_model, options.seed);
+    const ConstructedModel made = ConstructModel(ChangedModel(options), options.seed);
     ThrowIfError(KeepInFp32(*made.model, options.keep_in_fp32));
     ThrowIfError(WrapActivations(*made.model, activations, options.device).status());
     state_.identity.seed = options.seed;

@@ -11,8 +11,9 @@
 //   of n more:                    with max(2, n/16) and max(3, n/8)
 //
 // It costs up to the time of a step or two, and no more memory than a step; everything is freed afterwards and torch's
-// generators are restored. It stops when it would take long (kLongestDryRun), since the other ranks wait. It leaves out
-// algorithms and callbacks, validation, and saves.
+// generators are restored. It stops when it would take long (kLongestDryRun), since the other ranks wait. Algorithms
+// change the model as in the run (LoRA and all surgery); what they do during steps is left out, as are callbacks,
+// validation, and saves.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -34,9 +35,10 @@ struct DryRunRows {
 DryRunRows RowsOfDryRun(int64_t rows);
 
 // Returns the peak of a rank among world_size ranks, and the peak with activation checkpointing of all blocks (or
-// without, if it is on). If it cannot be found, not_counted gives the reason, a clause ("the model was given to the
-// trainer already built"). Requires valid options; make_model and make_optimizer are called several times. Throws
-// nothing. Threads: runs on the calling thread, on which no profiler may record.
+// without, if it is on). options.algorithms change each model that make_model makes; a trainer, which has put them into
+// make_model, has none left there. If the peak cannot be found, not_counted gives the reason, a clause ("the model was
+// given to the trainer already built"). Requires valid options; make_model and make_optimizer are called several times.
+// Throws nothing. Threads: runs on the calling thread, on which no profiler may record.
 PlannedStep PlanStep(const TrainerOptions& options, int world_size);
 
 }  // namespace composer

@@ -195,7 +195,6 @@ void Trainer::BuildState() {
   }
   parallel_->Shard(state_);
   default_optimizer_ = options_.make_optimizer == nullptr;
-  state_.algorithms = std::move(options_.algorithms);
   state_.optimizer = MakeOptimizer();
   const absl::string_view whole = state_.optimizer->needs_whole_parameters();
   if (state_.sharding != nullptr && !whole.empty()) {

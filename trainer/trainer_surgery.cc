@@ -61,8 +61,9 @@ absl::Status Trainer::ChangeModel() {
   // Last, so that what algorithms put into the model computes in 8 bits, too.
   if (options_.precision == Precision::kAmpFp8)
     options_.algorithms.push_back(std::make_unique<AmpFp8>(options_.precision_config, *communicator_));
-  if (options_.algorithms.empty()) return absl::OkStatus();
-  const std::vector<Algorithm*> changers = OrderOfChanges(options_.algorithms, options_.engine.algorithm_passes);
+  state_.algorithms = std::move(options_.algorithms);
+  if (state_.algorithms.empty()) return absl::OkStatus();
+  const std::vector<Algorithm*> changers = OrderOfChanges(state_.algorithms, options_.engine.algorithm_passes);
   const ModelContext context{options_.precision, options_.device, options_.layer_policies};
   // A layer plan is applied to the changed model.
   const int tensor_parallel_degree = options_.layer_plan.empty() ? options_.tensor_parallel_degree : 1;

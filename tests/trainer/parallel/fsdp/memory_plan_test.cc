@@ -15,11 +15,15 @@
 #include "tests/support/spawn_ranks.h"
 #include "tests/trainer/loop/small_run.h"
 #include "tests/trainer/parallel/measured_rank.h"
+#include "trainer/algorithms/surgery/lora.h"
 #include "trainer/memory_dry_run.h"
 #include "trainer/models/classifier.h"
 #include "trainer/models/gpt.h"
+#include "trainer/models/hf/hf_model.h"
 #include "trainer/models/mlp.h"
 #include "trainer/models/resnet_small.h"
+#include "trainer/optim/decoupled_adamw.h"
+#include "trainer/optim/model_params.h"
 
 namespace composer {
 namespace {
@@ -191,6 +195,31 @@ TEST(MemoryPlan, ResNetSmall) {
     if (ranks > 1) options.fsdp.emplace();
     return options;
   });
+}
+
+// Gradients and optimizer state are those of LoRA's matrices alone; the model's own weights are frozen.
+TEST(MemoryPlan, Lora) {
+  constexpr char kLlama[] = R"({"model_type": "llama", "vocab_size": 256, "hidden_size": 128, "intermediate_size": 384,
+    "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 32})";
+  const auto make_options = [&](int ranks, bool lora, int64_t batch = 16) {
+    TrainerOptions options = SmallRun();
+    options.model = nullptr;
+    options.make_model = [&] { return LoadHfModel({.config = kLlama}); };
+    const at::Tensor tokens = torch::arange(32 * 16).view({32, 16}).remainder(256);
+    options.train.dataset = MakeTensorRows(tokens, tokens);
+    options.train.global_train_batch_size = batch;
+    options.make_optimizer = [](Model& model) {  // as jobs do: of what is trained alone
+      return std::make_unique<DecoupledAdamWOptimizer>(ParamGroupsOf(model, {.lr = 1e-3}), AdamWOptions{});
+    };
+    if (ranks > 1) options.fsdp.emplace();
+    if (lora)
+      options.algorithms.push_back(
+          std::make_unique<Lora>(LoraOptions{.r = 8, .lora_alpha = 16, .target_modules = {"all-linear"}}));
+    return options;
+  };
+  ExpectPlanned("Llama with LoRA", [&](int ranks) { return make_options(ranks, true); });
+  // With few samples nearly all of the memory is parameters, gradients and the optimizer's state.
+  EXPECT_LT(PlanStep(make_options(1, true, 2), 1).peak, PlanStep(make_options(1, false, 2), 1).peak * 6 / 10);
 }
 
 TEST(MemoryPlan, Mlp) {
