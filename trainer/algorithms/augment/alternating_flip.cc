@@ -22,7 +22,7 @@ bool IsFlipped(uint64_t seed, int64_t sample, int64_t epoch) {
 at::Tensor FlipImages(const at::Tensor& images, const std::vector<bool>& flipped) {
   TORCH_CHECK_VALUE(images.defined() && images.dim() == 4 && images.size(0) == static_cast<int64_t>(flipped.size()),
                     "alternating_flip: it takes images [B, C, H, W], ", flipped.size(), " of them; the inputs ",
-                    images.defined() ? "have another shape" : "are missing");
+                    images.defined() ? c10::str("have shape ", images.sizes()) : "are missing");
   at::Tensor mask = at::empty({images.size(0), 1, 1, 1}, at::kBool);
   for (size_t i = 0; i < flipped.size(); ++i) mask.data_ptr<bool>()[i] = flipped[i];
   return at::where(mask.to(images.device()), images.flip({3}), images);

@@ -51,8 +51,8 @@ absl::Status ColOut::Apply(Event /*event*/, State& state, Logger& /*logger*/) {
   Batch& batch = state.batch;
   if (batch.num_samples == 0) return absl::OkStatus();
   const at::Tensor x = batch.inputs, t = batch.targets;
-  TORCH_CHECK_VALUE(x.defined() && x.dim() >= 3, "colout: it takes images [B, C, H, W]; the inputs are ",
-                    x.defined() ? "of fewer dimensions" : "missing");
+  TORCH_CHECK_VALUE(x.defined() && x.dim() >= 3, "colout: it takes images [B, C, H, W]; the inputs ",
+                    x.defined() ? c10::str("have shape ", x.sizes()) : "are missing");
   if (!options_.batch) {
     ApplyToSamples(state);
     return absl::OkStatus();

@@ -31,8 +31,8 @@ at::Tensor CutMixBatch(const at::Tensor& x, const at::Tensor& permutation, const
 
 PairMixing::Mixed CutMix::MixInputs(Batch& batch) {
   TORCH_CHECK_VALUE(batch.inputs.defined() && batch.inputs.dim() >= 3 && batch.targets.defined(),
-                    "cutmix: it mixes images [B, C, H, W], with targets; the inputs are ",
-                    batch.inputs.defined() ? "of fewer dimensions" : "missing");
+                    "cutmix: it mixes images [B, C, H, W], with targets; the inputs ",
+                    batch.inputs.defined() ? c10::str("have shape ", batch.inputs.sizes()) : "are missing");
   const ImageSize image = {batch.inputs.size(-2), batch.inputs.size(-1)};
   const double b = options_.alpha == 0 ? 0 : DrawBeta(options_.alpha);
   const at::Tensor permutation =

@@ -25,8 +25,8 @@ std::vector<ImageBox> DrawHoles(const ImageSize& image, const CutOutOptions& opt
 
 absl::Status CutOut::Apply(Event /*event*/, State& state, Logger& /*logger*/) {
   at::Tensor& images = state.batch.inputs;
-  TORCH_CHECK_VALUE(images.defined() && images.dim() >= 3, "cutout: it takes images [B, C, H, W]; the inputs are ",
-                    images.defined() ? "of fewer dimensions" : "missing");
+  TORCH_CHECK_VALUE(images.defined() && images.dim() >= 3, "cutout: it takes images [B, C, H, W]; the inputs ",
+                    images.defined() ? c10::str("have shape ", images.sizes()) : "are missing");
   images = CutOutBatch(images, DrawHoles({images.size(-2), images.size(-1)}, options_));
   return absl::OkStatus();
 }

@@ -12,7 +12,7 @@ namespace composer {
 
 at::Tensor SmoothLabels(const at::Tensor& logits, const at::Tensor& targets, double smoothing) {
   TORCH_CHECK_VALUE(logits.dim() > 1, "label_smoothing: logits ", logits.sizes(), " have no dimension of classes");
-  const at::Tensor dense = OneHotTargets("label smoothing", logits, targets);
+  const at::Tensor dense = OneHotTargets("label_smoothing", logits, targets);
   return dense * (1 - smoothing) + smoothing / static_cast<double>(logits.size(1));
 }
 

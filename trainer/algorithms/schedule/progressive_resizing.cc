@@ -98,8 +98,8 @@ ResizedBatch ResizeBatch(const at::Tensor& inputs, const at::Tensor& targets, do
 absl::Status ProgressiveResizing::Apply(Event /*event*/, State& state, Logger& logger) {
   Batch& batch = state.batch;
   TORCH_CHECK_VALUE(batch.inputs.defined() && batch.inputs.dim() == 4,
-                    "progressive_resizing: it takes images [B, C, H, W]; the inputs are ",
-                    batch.inputs.defined() ? "of another number of dimensions" : "missing");
+                    "progressive_resizing: it takes images [B, C, H, W]; the inputs ",
+                    batch.inputs.defined() ? c10::str("have shape ", batch.inputs.sizes()) : "are missing");
   const double scale = ResizingScale(options_, ElapsedFraction(state.timestamp, state.max_duration));
   const double rounded = RoundedScale(batch.inputs.size(3), scale, options_.size_increment);
   ResizedBatch resized = ResizeBatch(batch.inputs, batch.targets, rounded, options_.crop, options_.resize_targets);

@@ -23,9 +23,7 @@ void ForEachTensor(Batch& batch, const std::function<void(const std::string& nam
 }
 
 void Truncate(Batch& batch, int64_t length, const at::Tensor& ends) {
-  ForEachTensor(batch, [&](const std::string& name, at::Tensor& tensor) {
-    TORCH_CHECK_VALUE(tensor.dim() >= 2, "seq_length_warmup: it needs sequences [B, T], `", name, "` has shape ",
-                      tensor.sizes());
+  ForEachTensor(batch, [&](const std::string& /*name*/, at::Tensor& tensor) {
     at::Tensor cut = tensor.slice(1, 0, length).contiguous();
     if (ends.defined()) {
       const at::Tensor rows = at::arange(tensor.size(0), ends.options());
@@ -83,9 +81,11 @@ int64_t WarmupLength(const SeqLengthWarmupOptions& options, int64_t batch, int64
 }
 
 void SetBatchSequenceLength(Batch& batch, int64_t length, bool truncate, bool preserve_end_of_sequence) {
-  TORCH_CHECK_VALUE(batch.inputs.defined() && batch.inputs.dim() >= 2,
-                    "seq_length_warmup: it needs inputs [B, T], they are ",
-                    batch.inputs.defined() ? "of one dimension" : "missing");
+  TORCH_CHECK_VALUE(batch.inputs.defined(), "seq_length_warmup: it needs inputs [B, T], they are missing");
+  ForEachTensor(batch, [&](const std::string& name, at::Tensor& tensor) {
+    TORCH_CHECK_VALUE(tensor.dim() >= 2, "seq_length_warmup: it needs sequences [B, T], `", name, "` has shape ",
+                      tensor.sizes());
+  });
   if (length >= batch.inputs.size(1)) return;
   const bool has_tokens = batch.num_tokens > 0;
   if (truncate) {

@@ -115,7 +115,7 @@ absl::Status Alibi::ChangeModel(Model& model, const ModelContext& context) {
     return absl::InvalidArgumentError(
         absl::StrCat("alibi: it needs attention (DotProductAttention) and an embedding of positions, `wpe` or "
                      "`position_embeddings`; ",
-                     model.name(), " has ", attentions, " and ", positions));
+                     ClassNameOf(model), " has ", attentions, " and ", positions));
   }
   return absl::OkStatus();
 }

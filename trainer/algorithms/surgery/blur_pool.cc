@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
 #include "trainer/core/model.h"
 #include "trainer/layers/replace_layers.h"
 
@@ -85,6 +86,14 @@ absl::Status BlurPool::ChangeModel(Model& model, const ModelContext& context) {
 std::vector<std::pair<std::string, size_t>> BlurPool::LayersOf(const Model& model) const {
   return {{"blurpool/num_blurpool_layers", FindLayers(model, LayersOfType<BlurMaxPool2d>()).size()},
           {"blurpool/num_blurconv_layers", FindLayers(model, LayersOfType<BlurConv2d>()).size()}};
+}
+
+std::string BlurPool::wanted() const {
+  const std::string convs = options_.replace_convs
+                                ? absl::StrCat("strided convolution of at least ", options_.min_channels, " channels")
+                                : "";
+  return absl::StrCat(convs, options_.replace_convs && options_.replace_maxpools ? " and no " : "",
+                      options_.replace_maxpools ? "max pool" : "");
 }
 
 }  // namespace composer

@@ -59,6 +59,7 @@ class BlurPool final : public Surgery {
 
  protected:
   std::vector<std::pair<std::string, size_t>> LayersOf(const Model& model) const override;
+  std::string wanted() const override;
 
  private:
   BlurPoolOptions options_;

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
 #include "trainer/core/model.h"
 #include "trainer/layers/replace_layers.h"
 
@@ -103,6 +104,11 @@ std::vector<std::pair<std::string, size_t>> Factorize::LayersOf(const Model& mod
   for (const auto& [name, layer] : FindLayers(model, LayersOfType<FactorizedLayer>()))
     ++counts[layer->as<FactorizedLayer>()->is_conv() ? 0 : 1].second;
   return counts;
+}
+
+std::string Factorize::wanted() const {
+  return absl::StrCat("convolution of at least ", options_.min_channels, " channels and no linear layer of at least ",
+                      options_.min_features, " features whose parts would be smaller than it");
 }
 
 }  // namespace composer

@@ -64,6 +64,7 @@ class Factorize final : public Surgery {
 
  protected:
   std::vector<std::pair<std::string, size_t>> LayersOf(const Model& model) const override;
+  std::string wanted() const override;
 
  private:
   std::shared_ptr<torch::nn::Module> FactorizedConv(const torch::nn::Conv2dImpl& conv) const;

@@ -51,6 +51,9 @@ class GatedLinearUnits final : public Surgery {
 
  protected:
   std::vector<std::pair<std::string, size_t>> LayersOf(const Model& model) const override;
+  std::string wanted() const override {
+    return "feed-forward network with `fc`, `gelu` and `proj`, or `dense` and `intermediate_act_fn`";
+  }
 
  private:
   GatedLinearUnitsOptions options_;

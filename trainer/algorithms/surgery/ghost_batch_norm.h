@@ -38,6 +38,7 @@ class GhostBatchNorm final : public Surgery {
 
  protected:
   std::vector<std::pair<std::string, size_t>> LayersOf(const Model& model) const override;
+  std::string wanted() const override { return "batch norm"; }
 
  private:
   int64_t ghost_batch_size_;

@@ -72,7 +72,7 @@ absl::Status GyroDropout::Apply(Event event, State& state, Logger& logger) {
   if (event == Event::kInit) {
     logger.LogHyperparameters({{"gyro_dropout/num_layers", absl::StrCat(layers.size())}});
     if (layers.empty() && state.identity.rank == 0)
-      LOG(WARNING) << "GyroDropout has no effect: " << state.model->name() << " has no dropout layer";
+      LOG(WARNING) << "GyroDropout has no effect: " << ClassNameOf(*state.model) << " has no dropout layer";
     if (epochs || duration.unit() == TimeUnit::kBatch) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat("gyro_dropout: max_duration: ", duration.ToString(),
                                                    ", it must be in batches (ba) or epochs (ep)"));

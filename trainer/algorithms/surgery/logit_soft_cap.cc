@@ -36,7 +36,7 @@ absl::Status LogitSoftCap::ChangeModel(Model& model, const ModelContext& context
   if (found == 1 || !PoliciesFor(*this, context).empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("logit_soft_cap: layer: ", options_.layer, " is to be the one linear layer that makes the logits; ",
-                   model.name(), " has ", found, " of that name",
+                   ClassNameOf(model), " has ", found, " of that name",
                    last.empty() ? "" : absl::StrCat(" (its last one is `", last, "`)"), "; a tied head is no layer"));
 }
 

@@ -30,6 +30,7 @@ class LowPrecisionGroupNorm final : public Surgery {
 
  protected:
   std::vector<std::pair<std::string, size_t>> LayersOf(const Model& model) const override;
+  std::string wanted() const override { return "group norm"; }
 };
 
 }  // namespace composer

@@ -29,6 +29,7 @@ class LowPrecisionLayerNorm final : public Surgery {
 
  protected:
   std::vector<std::pair<std::string, size_t>> LayersOf(const Model& model) const override;
+  std::string wanted() const override { return "layer norm"; }
 };
 
 }  // namespace composer

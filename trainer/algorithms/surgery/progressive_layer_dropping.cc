@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "trainer/algorithms/surgery/surgery.h"
 #include "trainer/core/block.h"
 #include "trainer/core/logger.h"
 #include "trainer/core/model.h"
@@ -67,7 +68,7 @@ absl::Status ProgressiveLayerDropping::ChangeModel(Model& model, const ModelCont
   const NamedModules blocks = FindLayers(model, LayersOfType<Block>());
   if (blocks.empty())
     return absl::InvalidArgumentError(
-        absl::StrCat("progressive_layer_dropping: it needs blocks (Block), and ", model.name(), " has none"));
+        absl::StrCat("progressive_layer_dropping: it needs blocks (Block), and ", ClassNameOf(model), " has none"));
   for (size_t i = 0; i < blocks.size(); ++i)
     WrapLayer(*blocks[i].second, std::make_shared<LayerDropper>(theta_, i, blocks.size()));
   return absl::OkStatus();

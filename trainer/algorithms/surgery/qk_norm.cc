@@ -31,7 +31,7 @@ absl::Status QkNorm::ChangeModel(Model& model, const ModelContext& context) {
   });
   if (PoliciesFor(*this, context).empty() && FindLayers(model, LayersOfType<QkNormAttention>()).empty())
     return absl::InvalidArgumentError(
-        absl::StrCat("qk_norm: it needs attention (AttentionCore), and ", model.name(), " has none"));
+        absl::StrCat("qk_norm: it needs attention (AttentionCore), and ", ClassNameOf(model), " has none"));
   return absl::OkStatus();
 }
 

@@ -39,7 +39,7 @@ absl::Status ReluSquared::ChangeModel(Model& model, const ModelContext& context)
   });
   if (PoliciesFor(*this, context).empty() && FindLayers(model, LayersOfType<ReluSquaredLayer>()).empty())
     return absl::InvalidArgumentError(absl::StrCat("relu_squared: replace: [", absl::StrJoin(replace_, ", "), "], but ",
-                                                   model.name(), " has ",
+                                                   ClassNameOf(model), " has ",
                                                    others.empty() ? "no activations" : absl::StrJoin(others, ", ")));
   return absl::OkStatus();
 }

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
 #include "trainer/core/model.h"
 #include "trainer/layers/replace_layers.h"
 #include "trainer/layers/torch_layers.h"
@@ -58,6 +59,10 @@ absl::Status SqueezeExcite::ChangeModel(Model& model, const ModelContext& contex
 
 std::vector<std::pair<std::string, size_t>> SqueezeExcite::LayersOf(const Model& model) const {
   return {{"squeeze_excite/num_squeeze_excite_layers", FindLayers(model, LayersOfType<SqueezeExciteConv2d>()).size()}};
+}
+
+std::string SqueezeExcite::wanted() const {
+  return absl::StrCat("convolution of at least ", options_.min_channels, " channels");
 }
 
 }  // namespace composer

@@ -51,6 +51,7 @@ class SqueezeExcite final : public Surgery {
 
  protected:
   std::vector<std::pair<std::string, size_t>> LayersOf(const Model& model) const override;
+  std::string wanted() const override;
 
  private:
   SqueezeExciteOptions options_;

@@ -87,8 +87,8 @@ absl::Status StochasticDepth::Apply(Event event, State& state, Logger& logger) {
   if (event == Event::kInit) {
     logger.LogHyperparameters({{"stochastic_depth/num_stochastic_layers", absl::StrCat(sums.size())}});
     if (sums.empty() && state.identity.rank == 0)
-      LOG(WARNING) << "StochasticDepth has no effect: " << state.model->name() << " has no residual block of kind "
-                   << options_.target_layer_name;
+      LOG(WARNING) << "StochasticDepth has no effect: " << ClassNameOf(*state.model)
+                   << " has no residual block of kind " << options_.target_layer_name;
     return absl::OkStatus();
   }
   const double elapsed = ElapsedFraction(state.timestamp, state.max_duration);

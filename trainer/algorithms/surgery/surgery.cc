@@ -16,6 +16,11 @@ std::vector<LayerPolicy> PoliciesFor(const Algorithm& algorithm, const ModelCont
   return policies;
 }
 
+std::string ClassNameOf(const Model& model) {
+  const std::vector<std::string> types = TypesOf(model);
+  return types.empty() ? model.name() : types[0];
+}
+
 void Surgery::ReplaceLayersOf(Model& model, const ModelContext& context, const ReplacementPolicy& own) {
   policies_ = PoliciesFor(*this, context);
   ReplaceLayers(model, policies_, own);
@@ -35,7 +40,7 @@ absl::Status Surgery::Apply(Event event, State& state, Logger& logger) {
   }
   logger.LogHyperparameters(numbers);
   if (all == 0 && state.identity.rank == 0)
-    LOG(WARNING) << name() << " has no effect: " << state.model->name() << " has no layer that it replaces";
+    LOG(WARNING) << name() << " has no effect: " << ClassNameOf(*state.model) << " has no " << wanted();
   return absl::OkStatus();
 }
 

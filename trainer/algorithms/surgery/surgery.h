@@ -15,6 +15,9 @@ namespace composer {
 // Returns those of the run's policies that are for this algorithm.
 std::vector<LayerPolicy> PoliciesFor(const Algorithm& algorithm, const ModelContext& context);
 
+// Returns the model's class without its namespace, for messages.
+std::string ClassNameOf(const Model& model);
+
 class Surgery : public Algorithm {
  public:
   EventSet events() const override { return {Event::kInit}; }
@@ -29,6 +32,8 @@ class Surgery : public Algorithm {
   void ReplaceLayersOf(Model& model, const ModelContext& context, const ReplacementPolicy& own);
   // Returns the numbers of layers in a changed model, by kind: ("blurpool/num_blurconv_layers", 2).
   virtual std::vector<std::pair<std::string, size_t>> LayersOf(const Model& model) const = 0;
+  // Returns what it looks for, in the singular, for the warning that a model has none.
+  virtual std::string wanted() const { return "layer that it replaces"; }
 
  private:
   std::vector<LayerPolicy> policies_;

@@ -134,7 +134,7 @@ absl::Status ValueEmbeddings::ChangeModel(Model& model, const ModelContext& cont
       });
   if (fits) return absl::OkStatus();
   return refuse(absl::StrCat("a decoder with attention (AttentionCore) and one embedding of tokens, `wte` or ",
-                             "`embed_tokens`; ", model.name(), " has ", count, " and ", embeddings.size()));
+                             "`embed_tokens`; ", ClassNameOf(model), " has ", count, " and ", embeddings.size()));
 }
 
 std::vector<std::pair<std::string, size_t>> ValueEmbeddings::LayersOf(const Model& model) const {

@@ -35,6 +35,7 @@ class WeightStandardization final : public Surgery {
 
  protected:
   std::vector<std::pair<std::string, size_t>> LayersOf(const Model& model) const override;
+  std::string wanted() const override { return "convolution"; }
 
  private:
   int64_t n_last_layers_ignore_;

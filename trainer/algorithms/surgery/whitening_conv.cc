@@ -129,7 +129,7 @@ absl::Status WhiteningConv::ChangeModel(Model& model, const ModelContext& contex
   if (convs.size() == 1 || !PoliciesFor(*this, context).empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("whitening_conv: layer: ", options_.layer.empty() ? "the first" : options_.layer,
-                   " is to be one convolution (Conv2d); ", model.name(), " ", found));
+                   " is to be one convolution (Conv2d); ", ClassNameOf(model), " ", found));
 }
 
 absl::Status WhiteningConv::Apply(Event event, State& state, Logger& logger) {

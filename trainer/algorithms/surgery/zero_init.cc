@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "trainer/algorithms/surgery/surgery.h"
 #include "trainer/core/model.h"
 #include "trainer/layers/layer_selector.h"
 
@@ -23,13 +24,13 @@ absl::Status ZeroInit::ChangeModel(Model& model, const ModelContext& /*context*/
       }
     }
     if (found == 0 && !is_usual)
-      return absl::InvalidArgumentError(
-          absl::StrCat("zero_init: layers: `", pattern, "` matches no layer of ", model.name(), " with parameters"));
+      return absl::InvalidArgumentError(absl::StrCat("zero_init: layers: `", pattern, "` matches no layer of ",
+                                                     ClassNameOf(model), " with parameters"));
     all += found;
   }
   if (all > 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("zero_init: layers: [", absl::StrJoin(options_.layers, ", "),
-                                                 "] match no layer of ", model.name(), " with parameters"));
+                                                 "] match no layer of ", ClassNameOf(model), " with parameters"));
 }
 
 }  // namespace composer
