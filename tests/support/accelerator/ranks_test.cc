@@ -291,7 +291,7 @@ TEST_F(MockRanks, AmpFp8) {
     Machine::Get().Restart(0);
     const std::vector<RunResult> first = run(true);
     ASSERT_TRUE(first[0].status.ok()) << first[0].status;
-    for (uint64_t seed = 1; seed < 4; ++seed) {
+    for (uint64_t seed = 1; seed < 3; ++seed) {
       Machine::Get().Restart(seed);
       const std::vector<RunResult> again = run(true);
       ExpectSameBits(again[0], first[0]);
