@@ -188,6 +188,8 @@ void ReadTraining(ConfigMap root, bool trains, Job& job) {
   job.allow_tf32 = root.Bool("allow_tf32", true);
   if (!job.allow_tf32 && !job.gpu) root.Reject("allow_tf32", "false needs device: gpu; a CPU has no TF32");
   job.own_kernels = root.Choice("kernels", {"auto", "off"}, "auto") == "auto";
+  job.cuda_graphs = root.Bool("cuda_graphs", false);
+  if (job.cuda_graphs && !job.gpu) root.Reject("cuda_graphs", "true needs device: gpu; a CPU has no graphs");
   options.precision = ReadPrecision(root, job.gpu);
   options.precision_config = ReadPrecisionConfig(root, options.precision);
   options.keep_in_fp32.texts = root.StringList("keep_in_fp32", {});

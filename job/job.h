@@ -39,6 +39,7 @@ struct Job {
   bool gpu = false;         // device: gpu
   bool allow_tf32 = true;   // of float32 products on a GPU
   bool own_kernels = true;  // kernels: auto
+  bool cuda_graphs = false;
   HostCollectives collectives = HostCollectives::kAuto;
   bool debug_collectives = false;
 

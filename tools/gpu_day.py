@@ -209,23 +209,60 @@ def kernels(part):
             part.figure(name, float(value), unit)
 
 
+SMALL_GPT = {"layers": 4, "width": 128, "context": 64, "batch": 32, "steps": 400}
+
+
+def graphs(part):
+    """cuda_graphs: the bits of the same steps without, and the step of a small GPT, which the host bounds."""
+    exact = {"deterministic_mode": True, "max_duration": "20ba" if part.small else "60ba", "save_interval": "20ba",
+             "optimizers": {"name": "decoupled_adamw", "lr": 2**-9}}  # a rate that float32 has
+    for name, job in (("perceptron", MLP), ("text", dict(TEXT, global_train_batch_size=8))):
+        for kind, changes in (("fp32", FP32_GPU), ("amp_bf16", {"device": "gpu", "precision": "amp_bf16"})):
+            for key in (False, True):
+                part.train(f"{name}-{kind}-{key}", job, **dict(changes, **exact, cuda_graphs=key))
+            replayed = part.metric(f"{name}-{kind}-True", "trainer/graph_replay")
+            part.figure(f"{name}, {kind}: steps that were replayed", f"{sum(map(int, replayed))} of {len(replayed)}", "",
+                        "not 0", any(replayed))
+            same = part.same_state(f"{name}-{kind}-False", f"{name}-{kind}-True")
+            part.figure(f"{name}, {kind}: state after replays beside eager, bit by bit", "equal" if same else "differs",
+                        "", "equal", same)
+    shape = dict(SMALL_SHAPE, steps=12) if part.small else SMALL_GPT
+    speeds = {}
+    for key in (False, True):
+        part.train(f"speed-{key}", gpt2(shape, cuda_graphs=key))
+        speeds[key] = float(part.metric(f"speed-{key}", "throughput/tokens_per_sec")[-1])
+        part.figure(f"4-layer GPT, cuda_graphs: {str(key).lower()}", speeds[key], "tokens/s")
+    ratio = speeds[True] / speeds[False]
+    part.figure("4-layer GPT: replays beside our own eager steps", ratio, "times", "> 1", ratio > 1)
+    row = torch_row(part, shape, "eager")
+    if row is not None:
+        ratio = speeds[True] / row["tokens_per_second"]
+        part.figure("4-layer GPT: replays beside PyTorch eager", ratio, "times", ">= 5", ratio >= 5)
+
+
+def torch_row(part, shape, kind):
+    """What torch_gpu_gpt.py prints, or None if it does not run here."""
+    done = subprocess.run([sys.executable, str(HERE / "torch_gpu_gpt.py"), *(str(v) for v in shape.values()), kind,
+                           *(["cpu"] if part.small else [])], capture_output=True, text=True, check=False)
+    print(done.stdout, done.stderr, flush=True)
+    if done.returncode != 0:
+        part.figure(f"PyTorch {kind}", "does not run here")
+        return None
+    return json.loads(done.stdout.splitlines()[-1])
+
+
 def peers(part):
     shape = SMALL_SHAPE if part.small else SHAPE
     for kind in ("eager", "compile"):
-        done = subprocess.run([sys.executable, str(HERE / "torch_gpu_gpt.py"), *(str(v) for v in shape.values()), kind,
-                               *(["cpu"] if part.small else [])], capture_output=True, text=True, check=False)
-        print(done.stdout, done.stderr, flush=True)
-        if done.returncode != 0:
-            part.figure(f"PyTorch {kind}", "does not run here")
-            continue
-        row = json.loads(done.stdout.splitlines()[-1])
-        part.figure(f"PyTorch {row['torch']} {kind}", row["tokens_per_second"], "tokens/s")
+        row = torch_row(part, shape, kind)
+        if row is not None:
+            part.figure(f"PyTorch {row['torch']} {kind}", row["tokens_per_second"], "tokens/s")
 
 
 # Name, most seconds, function.
 PARTS = [("machine", 60, machine), ("gpu_tests", 240, gpu_tests), ("training", 400, training),
          ("recovery", 120, recovery), ("exchange", 120, exchange), ("step_time", 240, step_time),
-         ("kernels", 400, kernels), ("peers", 400, peers), ("sanitizer", 300, sanitizer)]
+         ("kernels", 400, kernels), ("graphs", 400, graphs), ("peers", 400, peers), ("sanitizer", 300, sanitizer)]
 
 
 def run_limited(command, log, seconds):

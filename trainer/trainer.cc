@@ -159,6 +159,8 @@ absl::Status Trainer::Build() {
       .gradient_sync = parallel_->fsdp(),
       .ddp = options_.ddp,
       .elastic = {static_cast<int>(saved_data_.virtual_shards), parallel_->Place()},
+      .graphs = options_.graphs,
+      .wraps_activations = options_.activations.checkpoint.any() || options_.activations.cpu_offload,
       .mesh = parallel_->mesh(),
       .check_model = [this] { return CheckParameters(); },
   });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/worker.h"
 
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <grpcpp/create_channel.h>
 #include <sys/ioctl.h>
 #include <torch/types.h>
@@ -112,6 +113,11 @@ absl::Status UseGpu(WorkerContext& context, const Job& job) {
                                                context.cuda->capability(context.place.local_rank));
     if (context.place.rank == 0) LOG(INFO) << kernels.reason;
     if (kernels.use) context.cuda->RegisterKernels();
+    if (job.cuda_graphs) {
+      // The default stream cannot be captured, and what is made now is used by the steps.
+      const c10::impl::VirtualGuardImpl guard(context.device.type());
+      guard.exchangeStream(guard.getStreamFromGlobalPool(context.device));
+    }
   });
 }
 
@@ -296,9 +302,11 @@ absl::Status Train(WorkerContext& context, const JobSource& source, const Enviro
   context.supervision->OnPhase(RunPhase::kBuilding);
   const ConfigNode effective = job.effective;
   const std::string run_folder = job.run_folder;
+  const bool captures = job.cuda_graphs;
   const absl::Status status = CatchTorch([&]() -> absl::Status {
     ASSIGN_OR_RETURN(TrainerOptions options, BuildTrainerOptions(std::move(job), PlaceOf(context, env)));
     SetPlace(context, options);
+    options.graphs = captures ? &context.cuda->graphs() : nullptr;
     options.memory = context.memory;
     const FirstStep first_step = {options.make_model, options.train.dataset, options.seed};
     ASSIGN_OR_RETURN(context.trainer, Trainer::Create(std::move(options)));

@@ -41,7 +41,7 @@ std::string WhatReplacesCompile(const ConfigNode& effective) {
   return absl::StrCat(
       "compile_config: nothing is compiled, because torch.compile is Python; the model runs on "
       "LibTorch's operators, fused where docs/compile.md says",
-      HasGraphs(*config) ? "; a step is not captured as a CUDA graph" : "",
+      HasGraphs(*config) ? "; `cuda_graphs: true` captures steps as CUDA graphs" : "",
       IsSet(*config, "options") ? "; `options` are Inductor's, and have no effect" : "");
 }
 

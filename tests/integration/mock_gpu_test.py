@@ -77,6 +77,22 @@ class MockGpuTest(harness.JobTest):
         self.assert_same_losses(self.losses("gpu"), self.losses("cpu"))
         self.assertTrue(any("memory/" in key for line in self.metrics("gpu") for key in line))
 
+    # A rate that float32 has, so that the bits are those of a run without graphs.
+    def test_graphs_have_the_bits_of_eager_steps_and_survive_a_kill(self):
+        rate = {"optimizers": dict(harness.TINY_JOB["optimizers"], lr=2**-9), "schedulers": None}
+        self.train("eager", 1, **rate, **ON_GPU)
+        self.train("graphs", 1, cuda_graphs=True, **rate, **ON_GPU)
+        replays = [line["trainer/graph_replay"] for line in self.metrics("graphs") if "trainer/graph_replay" in line]
+        self.assertEqual(replays[:5] + replays[-1:], [0, 0, 0, 1, 1, 1])
+        self.assert_same_run("eager", "graphs")
+        self.train("killed", 1, cuda_graphs=True, callbacks={"fail_at": {"rank": 0, "batch": 23}}, **rate, **ON_GPU)
+        self.assertEqual(self.summary("killed")["restarts"], 1)
+        self.assert_same_state(self.newest_checkpoint("eager"), self.newest_checkpoint("killed"))
+
+    def test_a_run_that_cannot_be_captured_says_why(self):
+        self.train("fp16", 1, cuda_graphs=True, device="gpu", precision="amp_fp16")
+        self.assertIn("no step is captured: the scaler of precision: amp_fp16", (self.run_folder("fp16") / "logs/gen-001/rank-00000.log").read_text())
+
     # Attention and the order of its sums differ, as between a CPU and a GPU.
     def test_gpt_with_each_strategy(self):
         self.train("cpu", 1, **self.gpt())

@@ -281,6 +281,9 @@ TEST(JobKeys, WhatBelongsToOneDeviceIsRefusedOnTheOther) {
   EXPECT_THAT(status_of("allow_tf32: false\n"), testing::HasSubstr("allow_tf32: false needs device: gpu"));
   EXPECT_EQ(status_of("allow_tf32: false\ndevice: gpu\n"), "OK");
   EXPECT_EQ(status_of("allow_tf32: true\n"), "OK");
+  EXPECT_THAT(status_of("cuda_graphs: true\n"), testing::HasSubstr("cuda_graphs: true needs device: gpu"));
+  EXPECT_EQ(status_of("cuda_graphs: true\ndevice: gpu\n"), "OK");
+  EXPECT_EQ(status_of("cuda_graphs: false\n"), "OK");
   EXPECT_THAT(status_of("profiler: {roofline: true}\ndevice: gpu\n"), testing::HasSubstr("needs device: cpu"));
   EXPECT_EQ(status_of("profiler: {roofline: true}\n"), "OK");
 }
@@ -342,7 +345,7 @@ TEST(JobKeys, ArgumentsOfTorchCompileAreCheckedAndAnswered) {
       {"{disable: true, mode: reduce-overhead}", ""},
       {"{}", "nothing is compiled"},
       {"{dynamic: true, fullgraph: true, backend: eager}", "nothing is compiled"},
-      {"{mode: reduce-overhead}", "not captured as a CUDA graph"},
+      {"{mode: reduce-overhead}", "`cuda_graphs: true` captures steps"},
       {"{options: {max_autotune: true, epilogue_fusion: false}}", "`options` are Inductor's"},
   };
   for (const auto& [map, text] : said) {

@@ -116,7 +116,7 @@ absl::Status Engine::RunAlgorithms(Event event) {
       matching.push_back({entry.algorithm, entry.name, i});
   }
   if (matching.empty()) return absl::OkStatus();
-  if (DrawsByEvent(event))
+  if (seeds_ && DrawsByEvent(event))
     SeedForEvent(state_.identity.seed, state_.identity.data_rank, state_.timestamp.batch, static_cast<int>(event));
   for (const AlgorithmPass& pass : passes_) matching = pass(std::move(matching), event);
   for (const NamedAlgorithm& item : matching) {

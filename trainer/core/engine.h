@@ -63,6 +63,9 @@ class Engine {
     return listened_.Has(event) || state_.tracer != nullptr ? Dispatch(event) : absl::OkStatus();
   }
 
+  // Whether events seed what algorithms draw, which is the default. Inside a step that is captured they must not.
+  void SetSeeding(bool on) { seeds_ = on; }
+
   // Appends an algorithm to state.algorithms. It is too late for its ChangeModel.
   void Add(std::unique_ptr<Algorithm> algorithm);
 
@@ -102,6 +105,7 @@ class Engine {
   std::array<std::vector<CallbackEntry*>, kNumEvents> listeners_;
   EventSpans spans_;
   bool is_closed_ = false;
+  bool seeds_ = true;
 };
 
 }  // namespace composer

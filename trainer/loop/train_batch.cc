@@ -95,6 +95,9 @@ StepMessage TrainBatch::Run(const Request& request) {
   out_of_memory_ = overflowed_ = state_.requests.skip_update = false;
   finite_ = true;
   agreed_.reset();
+  replayed_ = false;
+  if (rates_ != nullptr) rates_->WriteRates();
+  if (graphs_ != nullptr) return RunQueued();
   if (state_.settings.auto_microbatch || state_.settings.nan.on_nan() == OnNan::kSkip) SaveBuffers();
   try {
     Optimizer& optimizer = *state_.optimizer;

@@ -15,6 +15,9 @@
 #include "trainer/core/gradient_sync.h"
 #include "trainer/core/state.h"
 #include "trainer/elastic/step_plan.h"
+#include "trainer/loop/graph_choice.h"
+#include "trainer/loop/step_graphs.h"
+#include "trainer/optim/device_rates.h"
 #include "trainer/options/ddp_options.h"
 #include "trainer/parallel/ddp/local_sync.h"
 #include "trainer/step/loss_sums.h"
@@ -60,9 +63,15 @@ class TrainBatch final : private LossClosure {
   // out_of_memory is > 0, the step was discarded. Throws LibTorch's exceptions, and StatusError from callbacks.
   StepMessage Run(const Request& request);
 
+  // From here on steps are captured as graphs where they may be (graph_choice.h); where not, rank 0 says why. To be
+  // called at the beginning of a run, when algorithms and callbacks are known. `capture` must outlive this object.
+  void BeginGraphs(GraphCapture& capture, bool wraps_activations);
+
   // Returns the names of the model's several losses, known after the first step, and the last step's values.
   const std::vector<std::string>& loss_part_names() const { return losses_.part_names(); }
   const std::vector<double>& loss_parts() const { return agreed_parts_; }
+  // Returns whether the last step was a graph's.
+  bool replayed() const { return replayed_; }
   int64_t collectives_per_step() const { return sync_->num_collectives_per_step(); }
 
  private:
@@ -100,6 +109,15 @@ class TrainBatch final : private LossClosure {
   void RunBackward(double weight);
   // Must be called in a catch block. Rethrows what is not an out-of-memory, or cannot be recovered from.
   void OnOutOfMemory();
+
+  // The step that may be a graph (train_batch_graph.cc).
+  GraphFacts FactsForGraphs(bool wraps_activations) const;
+  StepMessage RunQueued();
+  // Queues forward, backward and update, with the verdict on the device.
+  QueuedStep Queue(const Batch& batch);
+  // Gives outputs, losses and gradients to those that look at them after the step.
+  void ShowQueued(const QueuedStep& step);
+  StepMessage ReadQueued(const QueuedStep& step, int64_t samples);
 
   // Sum and update (train_batch_update.cc).
   StepMessage SumOverRanks(const StepMessage& message);
@@ -152,6 +170,12 @@ class TrainBatch final : private LossClosure {
   // step.
   std::vector<at::Tensor> buffers_, saved_buffers_;
   bool knows_buffers_ = false;
+
+  std::unique_ptr<StepGraphs> graphs_;  // with cuda_graphs
+  DeviceRates* rates_ = nullptr;        // of the optimizer, once it reads its rates on the device
+  bool queues_ = false;                 // inside Queue
+  bool replayed_ = false;
+  bool queued_finite_ = true;  // the gradients of the step that was read last
 
   // The step in progress.
   Request request_{};

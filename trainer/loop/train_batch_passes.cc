@@ -142,7 +142,7 @@ void TrainBatch::RunPasses(bool sends, StepMessage& message) {
     const bool counts = weights[i] > 0;  // a microbatch of padding has no mean loss
     sync_->BeginPass();
     if (plan[i].samples() > 0) {
-      plan_->BeginPart(plan[i], static_cast<int64_t>(i), losses);
+      if (!queues_) plan_->BeginPart(plan[i], static_cast<int64_t>(i), losses);
       if (keep) state_.batch = plan_->Rows(whole, plan[i]);
       WithPlace("forward", [&] { RunForward(); });
       if (counts) {

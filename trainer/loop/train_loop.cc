@@ -33,6 +33,7 @@ absl::Status TrainLoop::Run() {
   state_.model->train();
   Fire(Event::kFitStart);
   RETURN_IF_ERROR(parts_.check_model());
+  if (parts_.graphs != nullptr) train_batch_.BeginGraphs(*parts_.graphs, parts_.wraps_activations);
   step_started_ = parts_.clock.Now();
   data_wait_.Restart();
   parts_.supervision.OnPhase(RunPhase::kTraining);
@@ -228,6 +229,7 @@ void TrainLoop::LogStep(bool measured) {
   for (size_t i = 0; i < part_ids_.size(); ++i) parts_.logger.Log(part_ids_[i], train_batch_.loss_parts()[i]);
   if (const int64_t skipped = state_.settings.nan.skipped_steps(); skipped > 0)
     parts_.logger.Log("nan/skipped_steps", static_cast<double>(skipped));
+  if (parts_.graphs != nullptr) parts_.logger.Log("trainer/graph_replay", train_batch_.replayed() ? 1 : 0);
   if (state_.settings.auto_microbatch)
     parts_.logger.Log("trainer/device_train_microbatch_size",
                       static_cast<double>(state_.settings.device_train_microbatch_size));

@@ -20,6 +20,7 @@
 #include "trainer/loop/generate_loop.h"
 #include "trainer/loop/train_batch.h"
 #include "trainer/resume/run_checkpoints.h"
+#include "trainer/step/device_graph.h"
 
 namespace composer {
 
@@ -46,6 +47,8 @@ struct RunParts {
   GradientSync* gradient_sync = nullptr;  // null: as in TrainBatch
   DdpOptions ddp;                         // for the reducer that TrainBatch then makes
   ElasticOptions elastic;
+  GraphCapture* graphs = nullptr;  // cuda_graphs: the steps are captured
+  bool wraps_activations = false;  // checkpointing or offload
   Mesh& mesh;
   // Returns an error if the model is no longer the one that was built. Asked at the beginning of a run and of epochs,
   // and at the end.

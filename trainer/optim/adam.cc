@@ -66,6 +66,15 @@ void AdamFamily::Update(const at::Tensor& found_inf) {
   for (std::vector<char>& group : taken_) std::fill(group.begin(), group.end(), 0);
 }
 
+void AdamFamily::UseDeviceRates() {
+  for (const auto& group : state_) group->UseDeviceRate();
+}
+
+void AdamFamily::WriteRates() {
+  const torch::NoGradGuard no_grad;
+  for (size_t i = 0; i < groups_.size(); ++i) state_[i]->WriteRate(groups_[i]);
+}
+
 NamedTensors AdamFamily::state() {
   NamedTensors result;
   for (size_t i = 0; i < groups_.size(); ++i) state_[i]->AppendState(i, groups_[i], result);

@@ -13,12 +13,13 @@
 
 #include "trainer/core/optimizer.h"
 #include "trainer/optim/adam_group.h"
+#include "trainer/optim/device_rates.h"
 #include "trainer/step/finite_check.h"
 
 namespace composer {
 
 // The base of the whole family. Its members differ in name, defaults and decay.
-class AdamFamily : public Optimizer {
+class AdamFamily : public Optimizer, public DeviceRates {
  public:
   // Throws c10::Error when the options are invalid or a group does not have one dtype and device (ActiveParams).
   AdamFamily(std::vector<ParamGroup> groups, const AdamOptions& options, AdamDecay decay);
@@ -27,6 +28,9 @@ class AdamFamily : public Optimizer {
   // c10::ValueError before BeginInBackward.
   void Step() final { Update({}); }
   void StepUnless(const at::Tensor& found_inf) final { Update(found_inf); }
+  bool can_use_device_rates() const final { return !options_.bf16_state && !options_.in_backward; }
+  void UseDeviceRates() final;
+  void WriteRates() final;
   // With in_backward this hooks into the parameters, which must stay the same. A gradient that is not finite, and all
   // that come after it up to the next Step, are left as they are. A second gradient before that throws c10::ValueError.
   void BeginInBackward();

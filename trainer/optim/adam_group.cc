@@ -97,6 +97,10 @@ void AdamGroup::Step(const ParamGroup& group, const at::Tensor& found_inf) {
   active_.Release();
 }
 
+void AdamGroup::UseDeviceRate() { rate_ = at::empty({}, steps_.options()); }
+
+void AdamGroup::WriteRate(const ParamGroup& group) { rate_.fill_(group.lr); }
+
 void AdamGroup::StepOne(const ParamGroup& group, size_t parameter) {
   const at::Tensor& param = group.params[parameter];
   const at::Tensor grad = LaidOutLike(param, param.grad());
@@ -110,11 +114,12 @@ void AdamGroup::StepOne(const ParamGroup& group, size_t parameter) {
 
 void AdamGroup::Update(const ParamGroup& group, const Updated& of, const at::Tensor& found_inf) {
   if (options_.bf16_state) return UpdateBf16(group, of);
-  const auto update = [&](auto fused) {
-    fused(of.params, of.grads, of.exp_avg, of.exp_avg_sq, of.max_exp_avg_sq, of.steps, group.lr, group.momentum,
+  const auto update_at = [&](auto fused, const auto& rate) {
+    fused(of.params, of.grads, of.exp_avg, of.exp_avg_sq, of.max_exp_avg_sq, of.steps, rate, group.momentum,
           options_.beta2, Decay(group), options_.eps, options_.amsgrad, /*maximize=*/false, /*grad_scale=*/std::nullopt,
           found_inf.defined() ? std::make_optional(found_inf) : std::nullopt);
   };
+  const auto update = [&](auto fused) { rate_.defined() ? update_at(fused, rate_) : update_at(fused, group.lr); };
   if (decay_ == AdamDecay::kL2) {
     update([](auto&&... args) { at::_fused_adam_(args...); });
   } else {

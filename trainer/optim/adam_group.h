@@ -53,6 +53,10 @@ class AdamGroup {
   // Optimizer::StepUnless, or undefined.
   void Step(const ParamGroup& group, const at::Tensor& found_inf);
 
+  // From here on the update takes the learning rate that the last WriteRate wrote (device_rates.h).
+  void UseDeviceRate();
+  void WriteRate(const ParamGroup& group);
+
   // Performs the update of one parameter of the group, which has a gradient.
   void StepOne(const ParamGroup& group, size_t parameter);
 
@@ -80,6 +84,7 @@ class AdamGroup {
   StateTensors exp_avg_, exp_avg_sq_, max_exp_avg_sq_;
   at::Tensor steps_;                            // [n] float, on the parameters' device, as the fused kernels require
   at::Tensor increment_;                        // [n], 1 for the active ones
+  at::Tensor rate_;                             // scalar float beside the parameters; undefined: group.lr counts
   std::vector<at::Tensor> step_, active_step_;  // elements of steps_
 };
 

@@ -3,6 +3,8 @@
 
 #include <torch/types.h>
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 
 namespace composer {
@@ -58,7 +60,7 @@ void SgdFamily::UpdateGroup(const ParamGroup& group, GroupState& state, const at
   if (state.started.defined()) {
     UpdateDampened(group, state);
   } else {
-    Fused(group, state.active.params(), state.active.grads(), state.buffers.active, /*first=*/false, found_inf);
+    Fused(group, state, state.active.params(), state.active.grads(), state.buffers.active, /*first=*/false, found_inf);
   }
   state.active.Release();
 }
@@ -70,7 +72,7 @@ void SgdFamily::UpdateDampened(const ParamGroup& group, GroupState& state) {
   bool all_started = true;
   for (size_t i = 0; i < mask.size(); ++i) all_started &= !mask[i] || started[i] != 0;
   if (all_started) {
-    Fused(group, state.active.params(), state.active.grads(), state.buffers.active, /*first=*/false, {});
+    Fused(group, state, state.active.params(), state.active.grads(), state.buffers.active, /*first=*/false, {});
     return;
   }
   for (const bool first : {true, false}) {
@@ -83,16 +85,36 @@ void SgdFamily::UpdateDampened(const ParamGroup& group, GroupState& state) {
       grads.push_back(state.active.grads()[position]);
       buffers.push_back(state.buffers.active[position]);
     }
-    if (!params.empty()) Fused(group, params, grads, buffers, first, {});
+    if (!params.empty()) Fused(group, state, params, grads, buffers, first, {});
   }
   for (size_t i = 0; i < mask.size(); ++i) started[i] = mask[i] ? 1 : started[i];
 }
 
-void SgdFamily::Fused(const ParamGroup& group, at::TensorList params, at::TensorList grads, at::TensorList buffers,
-                      bool first, const at::Tensor& found_inf) {
-  at::_fused_sgd_(params, grads, buffers, decay_ == SgdDecay::kL2 ? group.weight_decay : 0, group.momentum, group.lr,
-                  options_.dampening, options_.nesterov, /*maximize=*/false, first, /*grad_scale=*/std::nullopt,
-                  found_inf.defined() ? std::make_optional(found_inf) : std::nullopt);
+void SgdFamily::Fused(const ParamGroup& group, const GroupState& state, at::TensorList params, at::TensorList grads,
+                      at::TensorList buffers, bool first, const at::Tensor& found_inf) {
+  const auto update = [&](const auto& rate) {
+    at::_fused_sgd_(params, grads, buffers, decay_ == SgdDecay::kL2 ? group.weight_decay : 0, group.momentum, rate,
+                    options_.dampening, options_.nesterov, /*maximize=*/false, first, /*grad_scale=*/std::nullopt,
+                    found_inf.defined() ? std::make_optional(found_inf) : std::nullopt);
+  };
+  state.rate.defined() ? update(state.rate) : update(group.lr);
+}
+
+bool SgdFamily::can_use_device_rates() const {
+  const bool decays = std::any_of(groups_.begin(), groups_.end(), [](const auto& group) { return group.weight_decay; });
+  return options_.dampening == 0 && !(decay_ == SgdDecay::kDecoupledFromPeak && decays);
+}
+
+void SgdFamily::UseDeviceRates() {
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    const at::Device device = groups_[i].params.empty() ? at::kCPU : groups_[i].params[0].device();
+    state_[i]->rate = at::empty({}, at::TensorOptions().dtype(at::kFloat).device(device));
+  }
+}
+
+void SgdFamily::WriteRates() {
+  const torch::NoGradGuard no_grad;
+  for (size_t i = 0; i < groups_.size(); ++i) state_[i]->rate.fill_(groups_[i].lr);
 }
 
 NamedTensors SgdFamily::state() {

@@ -22,6 +22,7 @@
 #include "absl/status/status.h"
 #include "trainer/core/optimizer.h"
 #include "trainer/optim/active_params.h"
+#include "trainer/optim/device_rates.h"
 
 namespace composer {
 
@@ -37,12 +38,16 @@ absl::Status Validate(const SgdOptions& options);
 enum class SgdDecay { kL2, kDecoupledFromPeak };
 
 // The base of the whole family. Its members differ in name and decay.
-class SgdFamily : public Optimizer {
+class SgdFamily : public Optimizer, public DeviceRates {
  public:
   // Throws c10::Error when the options are invalid or a group does not have one dtype and device (ActiveParams).
   SgdFamily(std::vector<ParamGroup> groups, const SgdOptions& options, SgdDecay decay);
   void Step() final { Update({}); }
   void StepUnless(const at::Tensor& found_inf) final;
+  // Dampening asks on the host which parameters have started, and a decay that follows the rate is computed there.
+  bool can_use_device_rates() const final;
+  void UseDeviceRates() final;
+  void WriteRates() final;
   // With momentum, returns "<parameter>/momentum_buffer", preceded with dampening by "group<i>/started" [parameters of
   // group i], on the CPU, which is 1 once a parameter has had its first update. Without momentum, returns nothing.
   NamedTensors state() final;
@@ -54,12 +59,13 @@ class SgdFamily : public Optimizer {
     ActiveParams active;
     StateTensors buffers;  // with momentum
     at::Tensor started;    // with dampening; on the CPU, since it is read every step
+    at::Tensor rate;       // scalar float beside the parameters; undefined: the group's lr counts
   };
   void Update(const at::Tensor& found_inf);
   void UpdateGroup(const ParamGroup& group, GroupState& state, const at::Tensor& found_inf);
   void UpdateDampened(const ParamGroup& group, GroupState& state);
-  void Fused(const ParamGroup& group, at::TensorList params, at::TensorList grads, at::TensorList buffers, bool first,
-             const at::Tensor& found_inf);
+  void Fused(const ParamGroup& group, const GroupState& state, at::TensorList params, at::TensorList grads,
+             at::TensorList buffers, bool first, const at::Tensor& found_inf);
 
   SgdOptions options_;
   SgdDecay decay_;

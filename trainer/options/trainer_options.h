@@ -38,6 +38,8 @@
 
 namespace composer {
 
+class GraphCapture;  // step/device_graph.h
+
 struct TrainDataOptions {
   std::shared_ptr<const Dataset> dataset;
   std::string label = "train";
@@ -215,6 +217,11 @@ struct TrainerOptions {
 
   // Coordinates saves and loads; required when there are several ranks. Its keys must be this trainer's own.
   c10::intrusive_ptr<c10d::Store> store;
+
+  // cuda_graphs: steps with static shapes are captured and replayed (loop/step_graphs.h). The thread that makes and
+  // runs the trainer must then have another current stream than the device's default one throughout. Not owned; null:
+  // off.
+  GraphCapture* graphs = nullptr;
 
   // These are not owned and must outlive the trainer. Null means one rank, no supervision and the real clock.
   Communicator* communicator = nullptr;

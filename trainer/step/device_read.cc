@@ -21,16 +21,27 @@ void DeviceRead::Add(at::Tensor numbers, Take take) {
 }
 
 void DeviceRead::Read() {
-  if (parts_.empty()) return;
+  if (!parts_.empty()) Hand(Gather());
+}
+
+at::Tensor DeviceRead::Gather() {
   const at::NoGradGuard no_grad;
-  const std::vector<std::pair<at::Tensor, Take>> parts = std::exchange(parts_, {});
+  gathered_.clear();
   std::vector<at::Tensor> all;
-  for (const auto& [numbers, take] : parts) all.push_back(Doubles(numbers));
-  const at::Tensor host = at::cat(all).cpu();
+  for (auto& [numbers, take] : std::exchange(parts_, {})) {
+    all.push_back(Doubles(numbers));
+    gathered_.emplace_back(static_cast<size_t>(numbers.numel()), std::move(take));
+  }
+  return all.empty() ? at::Tensor() : at::cat(all);
+}
+
+void DeviceRead::Hand(const at::Tensor& gathered) const {
+  if (!gathered.defined()) return;
+  const at::Tensor host = gathered.cpu();
   const double* next = static_cast<const double*>(host.const_data_ptr());
-  for (const auto& [numbers, take] : parts) {
-    take(absl::MakeConstSpan(next, static_cast<size_t>(numbers.numel())));
-    next += numbers.numel();
+  for (const auto& [count, take] : gathered_) {
+    take(absl::MakeConstSpan(next, count));
+    next += count;
   }
 }
 

@@ -22,9 +22,14 @@ class DeviceRead {
   void Add(at::Tensor numbers, Take take);
   // Waits for the device if there is something to read.
   void Read();
+  // Read in two parts. Gather queues what brings the numbers together, [n] double on the device; undefined: there are
+  // none. Hand waits for them and calls each `take`, as often as it is called: a graph computes the numbers again.
+  at::Tensor Gather();
+  void Hand(const at::Tensor& gathered) const;
 
  private:
   std::vector<std::pair<at::Tensor, Take>> parts_;
+  std::vector<std::pair<size_t, Take>> gathered_;  // the number of elements
 };
 
 }  // namespace composer

@@ -7,6 +7,7 @@
 
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
+#include "worker/cuda/cuda_graphs.h"
 #include "worker/cuda/kernels/operators.h"
 
 namespace composer {
@@ -31,9 +32,13 @@ class RealCudaModule final : public CudaModule {
     nccl->timeout = options.timeout;
     return c10::make_intrusive<c10d::ProcessGroupNCCL>(std::move(store), options.rank, options.world_size, nccl);
   }
+  GraphCapture& graphs() override { return graphs_; }
   std::string FlightRecord() override {
     return c10d::dump_nccl_trace_json(/*includeCollectives=*/true, /*onlyActive=*/false);
   }
+
+ private:
+  CudaGraphs graphs_;
 };
 
 }  // namespace

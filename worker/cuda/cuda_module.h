@@ -8,6 +8,8 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
+#include "trainer/step/device_graph.h"
+
 namespace composer {
 
 struct NcclOptions {
@@ -32,6 +34,8 @@ class CudaModule {
   // Makes our own kernels those of the operators composer::… on CUDA from here on (trainer/kernels/operators.h). Must
   // be called once at most.
   virtual void RegisterKernels() = 0;
+  // Of the current device at each Begin; lives as long as the module.
+  virtual GraphCapture& graphs() = 0;
   // Returns what NCCL's flight recorder knows of all groups, as JSON. Any thread.
   virtual std::string FlightRecord() = 0;
 };

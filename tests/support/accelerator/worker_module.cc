@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "tests/support/accelerator/graphs.h"
 #include "tests/support/accelerator/group.h"
 #include "tests/support/accelerator/install.h"
 #include "worker/cuda/cuda_module.h"
@@ -35,7 +36,11 @@ class MockModule final : public CudaModule {
   }
   int capability(int /*index*/) const override { return 80; }
   void RegisterKernels() override { RegisterOwnOperators(); }
+  GraphCapture& graphs() override { return graphs_; }
   std::string FlightRecord() override { return R"({"entries": []})"; }
+
+ private:
+  MockGraphs graphs_;
 };
 
 }  // namespace

@@ -20,6 +20,8 @@ class LocalSync final : public GradientSync {
   bool tail_sent() const override { return false; }
   // Has the verdict about the gradients read with other numbers; call it between Finish and gradients_finite.
   void ReadWith(DeviceRead& read) { check_.ReadWith(read); }
+  // Makes the slot, a zero on the GPU, nonzero if a gradient is not finite. Does not wait.
+  void WriteTo(const at::Tensor& slot) const { check_.WriteTo(slot); }
   bool gradients_finite() const override { return check_.finite(); }
   int64_t num_collectives_per_step() const override { return 0; }
   bool keeps_local() const override { return true; }

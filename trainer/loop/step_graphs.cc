@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trainer/loop/step_graphs.h"
+
+#include <torch/types.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/log.h"
+#include "trainer/core/torch_status.h"
+#include "trainer/loop/graph_choice.h"
+
+namespace composer {
+namespace {
+
+constexpr size_t kMostShapes = 64;  // that are counted
+
+// A batch of tensors on a GPU, and nothing else that a model could look at.
+bool IsPlain(const Batch& batch) {
+  const auto is_there = [](const at::Tensor& tensor) { return !tensor.defined() || !tensor.is_cpu(); };
+  bool plain = batch.ragged.empty() && batch.texts.empty() && batch.data == nullptr && batch.num_samples > 0 &&
+               is_there(batch.inputs) && is_there(batch.targets);
+  for (const auto& [name, tensor] : batch.extra) plain = plain && is_there(tensor);
+  return plain;
+}
+
+void AppendShape(const std::string& name, const at::Tensor& tensor, std::string& key) {
+  if (!tensor.defined()) return;
+  const auto numbers = [](at::IntArrayRef list) { return absl::StrJoin(list.begin(), list.end(), ","); };
+  absl::StrAppend(&key, name, ":", static_cast<int>(tensor.scalar_type()), "[", numbers(tensor.sizes()), "/",
+                  numbers(tensor.strides()), "] ");
+}
+
+std::string ShapeOf(const Batch& batch) {
+  std::string key = absl::StrCat(batch.num_samples, " ");
+  AppendShape("inputs", batch.inputs, key);
+  AppendShape("targets", batch.targets, key);
+  for (const auto& [name, tensor] : batch.extra) AppendShape(name, tensor, key);
+  return key;
+}
+
+at::Tensor Own(const at::Tensor& tensor) { return tensor.defined() ? tensor.clone() : tensor; }
+
+// A batch with memory of its own. Which samples they are is not known: those of a replay are others.
+Batch OwnCopy(const Batch& batch) {
+  Batch own = batch;
+  own.inputs = Own(batch.inputs);
+  own.targets = Own(batch.targets);
+  for (auto& [name, tensor] : own.extra) tensor = Own(tensor);
+  own.sample_ids.clear();
+  return own;
+}
+
+void CopyInto(const Batch& own, const Batch& batch) {
+  const torch::NoGradGuard no_grad;
+  if (own.inputs.defined()) own.inputs.copy_(batch.inputs, /*non_blocking=*/true);
+  if (own.targets.defined()) own.targets.copy_(batch.targets, /*non_blocking=*/true);
+  for (const auto& [name, tensor] : own.extra) tensor.copy_(batch.extra.at(name), /*non_blocking=*/true);
+}
+
+}  // namespace
+
+const QueuedStep& StepGraphs::Step(const Batch& batch, const std::string& settings, bool may_capture,
+                                   const std::function<QueuedStep(const Batch&)>& queue) {
+  const std::string key = absl::StrCat(ShapeOf(batch), settings);
+  const bool counts =
+      may_capture && !gave_up_ && IsPlain(batch) && (shapes_.contains(key) || shapes_.size() < kMostShapes);
+  if (counts) {
+    Shape& shape = shapes_[key];
+    switch (NextGraphAction(shape.graph != nullptr, shape.steps++, graphs_)) {
+      case GraphAction::kReplay:
+        return Replay(batch, shape);
+      case GraphAction::kCapture:
+        if (Capture(batch, shape, queue)) return Replay(batch, shape);
+        break;
+      case GraphAction::kEager:
+        if (shape.steps > kGraphWarmUpSteps) SayTooMany();
+        break;
+    }
+  }
+  eager_ = {};  // before the next step needs its memory
+  eager_ = queue(batch);
+  return eager_;
+}
+
+const QueuedStep& StepGraphs::Replay(const Batch& batch, Shape& shape) {
+  eager_ = {};
+  CopyInto(shape.batch, batch);
+  shape.graph->Replay();
+  return shape.step;
+}
+
+bool StepGraphs::Capture(const Batch& batch, Shape& shape, const std::function<QueuedStep(const Batch&)>& queue) {
+  shape.batch = OwnCopy(batch);
+  try {
+    capture_.Begin();
+    shape.step = queue(shape.batch);
+    TORCH_CHECK(shape.step.unfit.empty(), shape.step.unfit);
+    shape.graph = capture_.End();
+    shape.step.replayed = true;
+    ++graphs_;
+    return true;
+  } catch (...) {
+    const absl::Status status = StatusFromCurrentException();
+    const std::string why(status.message().substr(0, status.message().find('\n')));
+    SayOnce(absl::StrCat("cuda_graphs: the step cannot be captured, and goes on without a graph: ", why));
+  }
+  capture_.Abandon();
+  gave_up_ = true;
+  shapes_.clear();
+  return false;
+}
+
+void StepGraphs::SayTooMany() {
+  SayOnce(absl::StrCat("cuda_graphs: batches have more than ", kMostGraphs,
+                       " shapes; those of further ones are trained on without a graph"));
+}
+
+void StepGraphs::SayOnce(const std::string& text) {
+  if (said_.find(text) != std::string::npos) return;
+  absl::StrAppend(&said_, text, "\n");
+  if (speaks_) LOG(WARNING) << text;
+}
+
+}  // namespace composer
