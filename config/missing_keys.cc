@@ -215,6 +215,10 @@ constexpr struct {
     {"device_train_microbatch_size", "0.5 0.25 0.125 0.0625",
      "a part of a sample is Composer's sequence parallelism by the loader, which is not here; write a whole number or "
      "auto; tensor parallelism with SequenceParallel splits long sequences"},
+    {"icl_tasks.icl_task_type", "code_evaluation",
+     "it runs programs that a model has written, and llm-foundry gives them to a sandbox outside (Lambda, or none on "
+     "the local machine); here nothing that a model writes is run: write the programs with `composer generate --json`, "
+     "and run their tests where they can do no harm"},
     {"precision", "fp8", "write amp_fp8"},
     {"precision", "amp", "write amp_fp16"},
     {"profiler.torch_prof_with_stack", "true", "a native program has no Python stacks to record; leave it out"},

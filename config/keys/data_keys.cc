@@ -61,10 +61,26 @@ question_prelimiter | text | "" | The same, by its older name.
 fewshot_random_seed | int 0..4294967295 | 1234 | Of the choice of examples; the choice is llm-foundry's.
 strip_dataset | bool | true | Remove spaces around texts.
 early_stopping_criteria | texts | [] | generation_task_with_answers: texts at which an answer ends.
+generation_kwargs | map generation_kwargs | - | generation_task_with_answers: how the model writes, without this the likeliest tokens.
 do_normalization | bool | true | generation_task_with_answers: compare without case, punctuation and articles.
 cot_delimiter | text | "" | generation_task_with_answers: what stands between a chain of thought and the answer.
 metric_names | texts | [] | Regular expressions of the task's metrics; none: all.
 has_categories | bool | false | An evaluation for each `category` of the lines: metrics/<label>/<n>-shot/<category>/….
+
+[map generation_kwargs] How texts are made, with the names of Hugging Face's GenerationConfig.
+eos_token_id | texts | (the tokenizer's) | Tokens that end a text.
+do_sample | bool | false | Draw tokens instead of taking the likeliest.
+temperature | number | 1 | Logits are divided by it.
+top_k | int 0.. | 50 | Draw among so many of the likeliest; 0: all.
+top_p | number | 1 | And of these, the likeliest until their probabilities make this much.
+seed | int 0.. | 0 | Of the draws.
+use_cache | bool | true | Keep keys and values of earlier tokens.
+repetition_penalty | number | 1 | Above 1: tokens that the text has become less likely.
+no_repeat_ngram_size | int 0.. | 0 | So many tokens in a row occur once; 0: no limit.
+min_new_tokens | int 0.. | 0 | Before so many no token ends a text.
+num_beams | int 1.. | 1 | Beam search among so many texts; 1: none.
+length_penalty | number | 1 | Of beams: above 0 favours longer texts.
+early_stopping | one of false, true, never | false | When beams end.
 
 [map eval_gauntlet] Averages of in-context tasks by category, as llm-foundry has them.
 weighting | one of EQUAL, SAMPLE_SZ, LOG_SAMPLE_SZ | EQUAL | Of a category's tasks: alike, by their questions, or by the logarithm of these.

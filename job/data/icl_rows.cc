@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
+#include "job/data/generation_rows.h"
 #include "trainer/data/collators.h"
 #include "trainer/data/icl_source.h"
 #include "trainer/data/prepared_dataset.h"
@@ -54,7 +56,7 @@ AnswerMatchOptions ReadAnswerMatch(ConfigMap& task, const IclTaskOptions& option
   match.cot_delimiter = options.cot_delimiter;
   match.early_stopping_criteria = task.StringList("early_stopping_criteria", {});
   match.do_normalization = task.Bool("do_normalization", true);
-  for (const char* key : {"cot_delimiter", "early_stopping_criteria", "do_normalization"}) {
+  for (const char* key : {"cot_delimiter", "early_stopping_criteria", "do_normalization", "generation_kwargs"}) {
     if (task.Has(key) && options.type != IclTaskType::kGeneration)
       task.Reject(key, "is of the icl_task_type generation_task_with_answers alone");
   }
@@ -62,6 +64,16 @@ AnswerMatchOptions ReadAnswerMatch(ConfigMap& task, const IclTaskOptions& option
     if (stop.empty()) task.Reject("early_stopping_criteria", "a text at which answers end must not be empty");
   }
   return match;
+}
+
+// How those texts are made. llm-foundry passes the keys on to transformers' generate, beside max_new_tokens.
+GenerateOptions ReadGeneration(ConfigMap& task, const AnswerMatchOptions& match) {
+  GenerateOptions generate;
+  generate.stop_strings = match.early_stopping_criteria;
+  generate.max_new_tokens = std::numeric_limits<int64_t>::max();  // until the answers are known
+  ConfigMap config = task.Map("generation_kwargs");
+  if (config.exists()) ReadGenerationKwargs(config, /*seed=*/0, generate);
+  return generate;
 }
 
 // `named` says that the task has metric_names.
@@ -75,10 +87,10 @@ MetricList MetricsOfTask(IclTaskType type, const AnswerMatchOptions& match, bool
 }
 
 absl::StatusOr<std::shared_ptr<const Dataset>> OpenIclData(const IclTaskOptions& options,
-                                                           const AnswerMatchOptions& match, int64_t max_seq_len,
+                                                           const GenerateOptions& generate, int64_t max_seq_len,
                                                            const DataContext& context) {
   if (options.type == IclTaskType::kGeneration)
-    return OpenIclPrompts(options, match.early_stopping_criteria, max_seq_len, context.tokenizer);
+    return OpenIclPrompts(options, generate, max_seq_len, context.tokenizer);
   ASSIGN_OR_RETURN(std::shared_ptr<const SampleSource> source, OpenIclTask(options, max_seq_len, context.tokenizer));
   const auto pad = context.tokenizer->special_tokens().pad;
   Preparation preparation;
@@ -175,6 +187,7 @@ std::vector<IclEvaluation> ReadIclTasks(ConfigMap root) {
     evaluator.subset_num_batches = subset;
     evaluator.metric_names = task.StringList("metric_names", {});
     const AnswerMatchOptions match = ReadAnswerMatch(task, options);
+    const GenerateOptions generate = ReadGeneration(task, match);
     evaluator.make_metrics = [type = options.type, match, named = !evaluator.metric_names.empty()] {
       return MetricsOfTask(type, match, named);
     };
@@ -185,8 +198,8 @@ std::vector<IclEvaluation> ReadIclTasks(ConfigMap root) {
       for (const std::string& category : categories) {
         options.category = category;
         evaluator.label = category.empty() ? name : absl::StrCat(name, "/", category);
-        const auto open = [options, match, max_seq_len](const DataContext& context) {
-          return OpenIclData(options, match, max_seq_len, context);
+        const auto open = [options, generate, max_seq_len](const DataContext& context) {
+          return OpenIclData(options, generate, max_seq_len, context);
         };
         evaluations.push_back({name, options.paths, key, evaluator, open});
       }

@@ -161,6 +161,8 @@ TEST(MissingKeys, AnswerByNameWithTheWayOut) {
       {"device: tpu", "device: `tpu`: this machine is not supported; LibTorch here runs on cpu and gpu (CUDA)"},
       {"device: cuda", "write `gpu`"},
       {"precision: fp8", "write amp_fp8"},
+      {"icl_tasks: [{label: a, dataset_uri: b, icl_task_type: code_evaluation}]",
+       "here nothing that a model writes is run"},
       {"fsdp_config: {te_shard_fp8_weight: true}", "fsdp_config.te_shard_fp8_weight: unknown key; leave it out"},
       {"parallelism_config: {fsdp: {save_planner: x}}", "checkpoints need no planner"},
       {"fsdp_config: {process_group: node}", "use `data_parallel_shard_degree`"},

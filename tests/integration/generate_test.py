@@ -96,7 +96,8 @@ class GenerateTest(harness.JobTest):
             {"context": "by", "answer": "qqqq", "aliases": ["zz"]}, {"context": "In the", "answer": "x", "aliases": ["The"]},
             {"context": "as the", "answer": "word"}]))
         tasks.append({"label": "speak", "dataset_uri": str(spoken), "icl_task_type": "generation_task_with_answers",
-                      "batch_size": 2, "early_stopping_criteria": ["."]})
+                      "batch_size": 2, "early_stopping_criteria": ["."],
+                      "generation_kwargs": {"num_beams": 2, "min_new_tokens": 1}})
         schema = self.folder / "schema.jsonl"
         schema.write_text("".join(json.dumps({"context_options": ["In the", "zq"], "continuation": "beginning",
                                               "gold": gold, "category": category}) + "\n"

@@ -147,23 +147,23 @@ absl::StatusOr<std::shared_ptr<const SampleSource>> OpenIclTask(const IclTaskOpt
 }
 
 absl::StatusOr<std::shared_ptr<const PromptDataset>> OpenIclPrompts(const IclTaskOptions& options,
-                                                                    const std::vector<std::string>& stop_strings,
-                                                                    int64_t max_seq_len,
+                                                                    GenerateOptions generate, int64_t max_seq_len,
                                                                     std::shared_ptr<const Tokenizer> tokenizer) {
   constexpr int64_t kMoreWithThoughts = 10;
   if (tokenizer == nullptr) return absl::InvalidArgumentError(kNeedsTokenizer);
   const SpecialTokens& special = tokenizer->special_tokens();
-  if (!special.eos.has_value())
+  if (!special.eos.has_value() && generate.eos_token_id.empty())
     return absl::InvalidArgumentError(
         "generation_task_with_answers needs a tokenizer with an end-of-text token (`eos`), at which answers end");
   ASSIGN_OR_RETURN(IclTask task, IclTask::Open(options));
-  GenerateOptions generate;
   generate.max_new_tokens = LongestAnswer(task, *tokenizer) + (options.cot_delimiter.empty() ? 0 : kMoreWithThoughts);
-  generate.eos_token_id = {*special.eos};
-  generate.stop_strings = stop_strings;
+  if (generate.eos_token_id.empty()) generate.eos_token_id = {*special.eos};
   if (max_seq_len <= generate.max_new_tokens)
     return absl::InvalidArgumentError(absl::StrCat("max_seq_len: ", max_seq_len, ", but answers have up to ",
                                                    generate.max_new_tokens, " tokens, and a question needs one more"));
+  if (generate.logits.min_new_tokens > generate.max_new_tokens)
+    return absl::InvalidArgumentError(absl::StrCat("generation_kwargs.min_new_tokens: ", generate.logits.min_new_tokens,
+                                                   ", but answers have up to ", generate.max_new_tokens, " tokens"));
   const int64_t room = max_seq_len - generate.max_new_tokens;
   Preparation preparation;
   preparation.collator = std::make_shared<const PadCollator>(PadOptions{.pad_id = special.pad.value_or(0)});

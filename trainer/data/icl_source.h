@@ -33,13 +33,13 @@ absl::StatusOr<std::shared_ptr<const SampleSource>> OpenIclTask(const IclTaskOpt
                                                                 std::shared_ptr<const Tokenizer> tokenizer);
 
 // The questions of a task of kGeneration: samples have `inputs` int64 [T], T <= max_seq_len - N, cut at the beginning
-// as above, and `answers`. Texts are greedy, of at most N tokens, up to an end-of-text token or one of stop_strings. N
-// is the number of tokens of the longest right answer with its chain of thought and the tokenizer's special tokens, and
-// 10 more with a cot_delimiter, as in llm-foundry. kInvalidArgument, beside the above: the tokenizer has no end-of-text
-// token, or max_seq_len is not above N.
+// as above, and `answers`. Texts are made as `generate` says, of at most N tokens, up to one of its eos_token_id (the
+// tokenizer's end-of-text token if it has none) or stop_strings; its max_new_tokens is not read. N is the number of
+// tokens of the longest right answer with its chain of thought and the tokenizer's special tokens, and 10 more with a
+// cot_delimiter, as in llm-foundry. kInvalidArgument, beside the above: the tokenizer has no end-of-text token,
+// max_seq_len is not above N, or generate's min_new_tokens is.
 absl::StatusOr<std::shared_ptr<const PromptDataset>> OpenIclPrompts(const IclTaskOptions& options,
-                                                                    const std::vector<std::string>& stop_strings,
-                                                                    int64_t max_seq_len,
+                                                                    GenerateOptions generate, int64_t max_seq_len,
                                                                     std::shared_ptr<const Tokenizer> tokenizer);
 
 }  // namespace composer

@@ -130,12 +130,16 @@ TEST(IclPrompts, TokensAndAnswersAreLlmFoundrys) {
     IclTaskOptions options = OptionsOf(task, folder.Path("task.jsonl"));
     options.type = IclTaskType::kGeneration;
     options.cot_delimiter = task["arguments"].value("cot_delimiter", "");
-    const auto data = OpenIclPrompts(options, {"\n"}, task["arguments"].value("max_seq_len", 200), tokenizer);
+    GenerateOptions how;
+    how.stop_strings = {"\n"};
+    how.beams.num_beams = 3;
+    const auto data = OpenIclPrompts(options, how, task["arguments"].value("max_seq_len", 200), tokenizer);
     ASSERT_TRUE(data.ok()) << data.status();
     const GenerateOptions& generate = (*data)->generate_options();
     EXPECT_EQ(generate.max_new_tokens, task["max_new_tokens"].get<int64_t>()) << task["arguments"];
     EXPECT_EQ(generate.eos_token_id, std::vector<int64_t>{*tokenizer->special_tokens().eos});
     EXPECT_THAT(generate.stop_strings, testing::ElementsAre("\n"));
+    EXPECT_EQ(generate.beams.num_beams, 3);
     ASSERT_EQ((*data)->size(), static_cast<int64_t>(task["rows"].size()));
     for (int64_t i = 0; i < (*data)->size(); ++i) {
       const Batch batch = (*data)->Load({i});
@@ -192,6 +196,15 @@ TEST(IclPrompts, WhatCannotBeAskedIsNamed) {
   EXPECT_EQ(error(good, 64, true), "");
   EXPECT_THAT(error(good, 64, false), HasSubstr("needs a tokenizer with an end-of-text token"));
   EXPECT_THAT(error(good, 5, true), HasSubstr("max_seq_len: 5, but answers have up to 5 tokens"));
+  GenerateOptions how;
+  how.eos_token_id = {7};
+  const IclTaskOptions task = {.paths = {path}, .type = IclTaskType::kGeneration};
+  const auto without = OpenIclPrompts(task, how, 64, std::make_shared<const ByteTokenizer>(/*eos=*/false));
+  ASSERT_TRUE(without.ok()) << without.status();
+  EXPECT_EQ((*without)->generate_options().eos_token_id, std::vector<int64_t>{7});
+  how.logits.min_new_tokens = 6;
+  EXPECT_THAT(OpenIclPrompts(task, how, 64, std::make_shared<const ByteTokenizer>(/*eos=*/true)).status().message(),
+              HasSubstr("generation_kwargs.min_new_tokens: 6, but answers have up to 5 tokens"));
   EXPECT_THAT(error(R"({"context": "a"})", 64, true), HasSubstr("there is no text `answer`"));
   EXPECT_THAT(error(R"({"context": "a", "answer": "b", "aliases": [1]})", 64, true),
               HasSubstr("`aliases` must have texts only"));
