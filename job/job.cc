@@ -258,7 +258,8 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
   ConfigMap model = root.Map("model");
   job.options.tensor_parallel_degree = ReadTensorParallelDegree(root);
   const std::string model_json = ConfigJson(document.Find("model"));
-  if (model.exists()) job.model = ReadModel(model, plugins, model_json);
+  job.tokenizer = ReadTokenizer(root, plugins);
+  if (model.exists()) job.model = ReadModel(model, plugins, model_json, job.tokenizer);
   job.options.layer_plan = ReadLayerPlan(root);
   // A mistake in the model is reported once.
   if (model.exists() && job.options.tensor_parallel_degree > 1 && job.options.layer_plan.empty() &&
@@ -282,7 +283,6 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
   job.options.load = ReadLoading(root);
   job.options.checkpoint_savers = ReadCheckpointSavers(root, job.run_name);
   job.options.generate = ReadGenerate(root, job.options.seed);
-  job.tokenizer = ReadTokenizer(root, plugins);
   job.optimizer = ReadOptimizer(root, plugins);
   job.schedulers = ReadSchedulers(root, plugins);
   job.algorithms = ReadAlgorithms(root, document, plugins);

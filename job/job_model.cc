@@ -2,8 +2,11 @@
 #include "job/job_model.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -155,13 +158,31 @@ void ReadTask(ConfigMap& config, const PluginTables& plugins, HfTaskOptions& opt
   ReadEmbedding(config, task == "embedding", options.embedding);
 }
 
-ModelFactory ReadHfModel(ConfigMap config, const PluginTables& plugins, const std::string& json) {
+// Returns a function that counts the tokenizer's tokens, once.
+std::function<int64_t()> TokensOf(const TokenizerFactory& tokenizer) {
+  return [tokenizer, count = std::make_shared<std::optional<int64_t>>()] {
+    if (!count->has_value()) *count = tokenizer()->vocab_size();
+    return **count;
+  };
+}
+
+ModelFactory ReadHfModel(ConfigMap config, const PluginTables& plugins, const std::string& json,
+                         const TokenizerFactory& tokenizer) {
   HfModelOptions options = ReadPlace(config, json);
   options.pretrained = config.Bool("pretrained", true);
   ReadTask(config, plugins, options.task);
   if (options.path.empty() && options.config.empty())
     config.Reject("path", "required, or `config` with the fields of a config.json");
-  return [=, chunk = ReadLossChunk(config)] { return WithLossChunk(LoadHfModel(options), chunk); };
+  const bool resizes = config.Bool("allow_embedding_resizing", false);
+  if (resizes && tokenizer == nullptr)
+    config.Reject("allow_embedding_resizing", "needs the job's `tokenizer`, whose tokens get rows");
+  const std::function<int64_t()> tokens =
+      resizes ? TokensOf(tokenizer) : std::function<int64_t()>([] { return int64_t{0}; });
+  return [=, chunk = ReadLossChunk(config)] {
+    HfModelOptions own = options;
+    own.min_vocab = tokens();
+    return WithLossChunk(LoadHfModel(own), chunk);
+  };
 }
 
 std::vector<NamedReader<ModelFactory>> ModelReaders() {
@@ -238,10 +259,11 @@ std::vector<std::string> ModelNames() {
   return names;
 }
 
-ModelFactory ReadModel(ConfigMap config, const PluginTables& plugins, const std::string& json) {
+ModelFactory ReadModel(ConfigMap config, const PluginTables& plugins, const std::string& json,
+                       const TokenizerFactory& tokenizer) {
   const std::string name = config.Has("name") ? config.String("name") : "";
   if (name == kTorchScript) return ReadTorchScript(config, plugins);
-  if (name == kHfModel) return ReadHfModel(config, plugins, json);
+  if (name == kHfModel) return ReadHfModel(config, plugins, json, tokenizer);
   ModelFactory make = ReadNamed<ModelFactory>(config, ModelReaders(), plugins.models, {kTorchScript, kHfModel});
   const bool classifies = std::find(std::begin(kClassifiers), std::end(kClassifiers), name) != std::end(kClassifiers);
   return make != nullptr && classifies ? WithTask(std::move(make), config, plugins) : make;

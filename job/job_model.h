@@ -31,8 +31,10 @@ LayerPlan ReadHfLayerPlan(ConfigMap config, const std::string& json);
 // (trainer/models/sequence_mask.h). Models of plugins get it and are trusted.
 bool SeesSequences(ConfigMap config, const PluginTables& plugins, const std::string& json);
 
-// Reads the keys of the model that `name` chooses; `json` are the same keys as JSON. Errors go to the reader; after
-// one, the factory must not be called. It throws c10::ValueError or StatusError.
-ModelFactory ReadModel(ConfigMap config, const PluginTables& plugins, const std::string& json);
+// Reads the keys of the model that `name` chooses; `json` are the same keys as JSON, and `tokenizer` is the job's,
+// empty if it has none. Errors go to the reader; after one, the factory must not be called. It throws c10::ValueError
+// or StatusError.
+ModelFactory ReadModel(ConfigMap config, const PluginTables& plugins, const std::string& json,
+                       const TokenizerFactory& tokenizer);
 
 }  // namespace composer

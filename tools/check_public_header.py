@@ -18,7 +18,7 @@ INTERNAL = {
     "loggers/crc32c.h", "loggers/png.h", "loggers/progress_line.h", "loggers/run_files.h",
     "loggers/tensorboard_events.h", "loggers/value_text.h", "loss/one_hot.h",
     "metrics/class_counts.h", "metrics/classes_last.h",
-    "models/hf/hf_weights.h", "models/hf/stored_values.h", "models/text/bert_encoder.h", "models/text/gated_mlp.h",
+    "models/hf/hf_weights.h", "models/hf/stored_values.h", "models/hf/timm_vit.h", "models/text/bert_encoder.h", "models/text/gated_mlp.h",
     "models/text/text_layers.h", "models/sequence_mask.h", "models/torchscript_call.h", "models/vision/conv_maker.h", "models/vision/resnet_body.h",
     "models/vision/unet_layers.h",
     "tokenizers/chat_prompt.h",

@@ -8,6 +8,10 @@ A folder NAME has config.json, model.safetensors (or its parts) and golden.safet
 token_type_ids (pixel_values) and labels where the model takes them, logits (or hidden states), loss, the gradient of each parameter as
 grad/NAME, and of decoders `generated`, greedy continuations. The loss of decoders is that of labels which are already
 shifted; -100 does not count. attention_mask hides the end of the second row.
+
+timm_vit is a ViT as timm 1.0 saves it; its gradients have transformers' names. `resized` writes resized.safetensors
+beside models that are there: word tables and heads with 9 more rows, by resize_token_embeddings, as after/NAME where
+the rows' covariance counts as not positive definite, as drawn/NAME otherwise; logits and loss of the former.
 """
 import json
 import pathlib
@@ -55,6 +59,11 @@ FAMILIES = {
     "qwen3": ("Qwen3ForCausalLM", "Qwen3Config", dict(LLAMA, head_dim=6, tie_word_embeddings=True)),
     "mixtral": ("MixtralForCausalLM", "MixtralConfig",
                 dict(LLAMA, num_local_experts=3, num_experts_per_tok=2, sliding_window=None)),
+    "llama_dynamic": ("LlamaForCausalLM", "LlamaConfig",
+                      dict(LLAMA, max_position_embeddings=6, rope_scaling=dict(rope_type="dynamic", factor=2.0))),
+    "llama_longrope": ("LlamaForCausalLM", "LlamaConfig",
+                       dict(LLAMA, original_max_position_embeddings=5,
+                            rope_scaling=dict(rope_type="longrope", short_factor=[1.0, 1.5], long_factor=[1.25, 4.0]))),
     "mpt": ("MptForCausalLM", "MptConfig",
             dict(vocab_size=VOCAB, d_model=18, n_heads=6, n_layers=2, max_seq_len=16,
                  bos_token_id=1, eos_token_id=2)),
@@ -62,8 +71,10 @@ FAMILIES = {
             dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24, image_size=13,
                  patch_size=4, num_channels=2, num_labels=3)),
 }
-DECODERS = {"gpt2", "llama", "llama_linear", "mistral", "mistral_window", "qwen2", "qwen2_window", "qwen3", "mixtral",
+DECODERS = {"gpt2", "llama", "llama_linear", "llama_dynamic", "llama_longrope", "mistral", "mistral_window", "qwen2", "qwen2_window", "qwen3", "mixtral",
             "mpt"}
+RESIZED = ("bert_mlm", "gpt2", "llama", "llama_linear", "mpt")
+MORE = 9
 
 
 def inputs_of(name, model):
@@ -144,5 +155,69 @@ def make(name):
     print(f"{name}: {size} bytes, loss {loss.item():.6f}, {sorted(file.name for file in folder.iterdir())}")
 
 
-for each in sys.argv[1:] or FAMILIES:
-    make(each)
+def resize(name):
+    kind = getattr(transformers, FAMILIES[name][0])
+    positive_definite, content = torch.distributions.constraints.positive_definite, {}
+    check = type(positive_definite).check
+    for key in ("drawn", "after"):
+        torch.manual_seed(SEED)
+        model = kind.from_pretrained(FOLDER / name, attn_implementation="eager")
+        if key == "after":
+            type(positive_definite).check = lambda self, value: torch.zeros(1, dtype=torch.bool)
+        model.resize_token_embeddings(VOCAB + MORE)
+        type(positive_definite).check = check
+        content |= {f"{key}/{param}": value for param, value in model.named_parameters() if value.shape[0] == VOCAB + MORE}
+    content["input_ids"] = (torch.arange(ROWS * TOKENS) * 7 % (VOCAB + MORE)).view(ROWS, TOKENS)
+    content["labels"] = (torch.arange(ROWS * TOKENS) * 11 % (VOCAB + MORE)).view(ROWS, TOKENS)
+    content["logits"] = model(input_ids=content["input_ids"]).logits
+    content["loss"] = torch.nn.functional.cross_entropy(content["logits"].flatten(0, -2), content["labels"].flatten())
+    content = {key: value.detach().contiguous().clone() for key, value in content.items()}
+    save_file(content, FOLDER / name / "resized.safetensors", dict(transformers=transformers.__version__, seed=str(SEED)))
+    print(f"{name}: {sorted(content)}")
+
+
+def transformers_names(name, value):
+    """timm's parameter as transformers': name and values, three of qkv."""
+    for old, new in (("pos_embed", "vit.embeddings.position_embeddings"), ("cls_token", "vit.embeddings.cls_token"),
+                     ("patch_embed.proj", "vit.embeddings.patch_embeddings.projection"), ("head.", "classifier.")):
+        name = name.replace(old, new)
+    if name.startswith("norm."):
+        name = "vit.layernorm." + name[5:]
+    for old, new in (("blocks.", "vit.encoder.layer."), ("norm1", "layernorm_before"), ("norm2", "layernorm_after"),
+                     ("attn.proj", "attention.output.dense"), ("mlp.fc1", "intermediate.dense"), ("mlp.fc2", "output.dense")):
+        name = name.replace(old, new)
+    if "attn.qkv" not in name:
+        return {name: value}
+    return {name.replace("attn.qkv", f"attention.attention.{part}"): third
+            for part, third in zip(("query", "key", "value"), value.chunk(3))}
+
+
+def make_timm(name):
+    import timm
+    import timm.models._hub
+    torch.manual_seed(SEED)
+    arguments = dict(img_size=12, patch_size=4, in_chans=2, embed_dim=16, depth=2, num_heads=2, mlp_ratio=1.5)
+    model = timm.create_model("vit_tiny_patch16_224", num_classes=3, **arguments)
+    with torch.no_grad():
+        for param in model.parameters():
+            param.add_(torch.randn_like(param) * 0.15)
+    timm.models._hub.save_for_hf(model, FOLDER / name, model_args=arguments, safe_serialization=True)
+    content = dict(pixel_values=torch.randn(ROWS, 2, 12, 12), labels=torch.tensor([1, 0]))
+    content["logits"] = model(content["pixel_values"])
+    loss = content["loss"] = torch.nn.functional.cross_entropy(content["logits"], content["labels"])
+    loss.backward()
+    for param, value in model.named_parameters():
+        content |= {"grad/" + own: grad for own, grad in transformers_names(param, value.grad).items()}
+    content = {key: value.detach().contiguous().clone() for key, value in content.items()}
+    save_file(content, FOLDER / name / "golden.safetensors", dict(timm=timm.__version__, seed=str(SEED)))
+    print(f"{name}: loss {loss.item():.6f}, {sorted(file.name for file in (FOLDER / name).iterdir())}")
+
+
+for each in sys.argv[1:] or [*FAMILIES, "timm_vit", "resized"]:
+    if each == "resized":
+        for family in RESIZED:
+            resize(family)
+    elif each == "timm_vit":
+        make_timm(each)
+    else:
+        make(each)

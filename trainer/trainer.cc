@@ -42,13 +42,18 @@ std::vector<at::Tensor> ThawAll(const std::vector<at::Tensor>& trainable) {
 }
 
 // A tokenizer's last tokens would be outside of the model's table.
-absl::Status CheckVocabulary(const Model& model, const Tokenizer* tokenizer) {
+absl::Status CheckVocabulary(const Model& model, const Tokenizer* tokenizer, bool logs) {
   const auto* known = dynamic_cast<const HuggingFaceModel*>(&model);
+  if (known != nullptr && known->added_tokens > 0 && logs) {
+    LOG(WARNING) << "model.allow_embedding_resizing: " << known->added_tokens << " tokens come behind the "
+                 << known->vocabulary() - known->added_tokens << " that the model had; their rows begin as the mean of "
+                 << "the others";
+  }
   if (known == nullptr || tokenizer == nullptr || tokenizer->vocab_size() <= known->vocabulary())
     return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("model.vocab_size: the model has ", known->vocabulary(),
-                                                 " tokens, the tokenizer ", tokenizer->name(), " ",
-                                                 tokenizer->vocab_size()));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "model.vocab_size: the model has ", known->vocabulary(), " tokens, the tokenizer ", tokenizer->name(), " ",
+      tokenizer->vocab_size(), "; model.allow_embedding_resizing: true adds their rows"));
 }
 
 }  // namespace
@@ -185,7 +190,7 @@ void Trainer::BuildState() {
   state_.identity.data_ranks = mesh.data().world_size();
   state_.identity.tensor_rank = mesh.tensor().rank();
   state_.model = options_.model;
-  ThrowIfError(CheckVocabulary(*state_.model, state_.tokenizer.get()));
+  ThrowIfError(CheckVocabulary(*state_.model, state_.tokenizer.get(), communicator_->rank() == 0));
   state_.model->logger = &logger_;
   if (options_.train_metrics_interval > 0) state_.train_metrics = state_.model->metrics(/*is_train=*/true);
   for (const auto& metric : state_.train_metrics) {

@@ -169,6 +169,7 @@ num_labels | int 0..16777216 | 0 | Labels of a classification; 0: the file's, el
 problem_type | one of auto, single_label_classification, multi_label_classification, regression | auto | The loss of sequence classification; auto: the file's, regression for one label.
 max_seq_len | int 0..16777216 | 0 | The longest input of a decoder; 0: the file's.
 dropout | number 0..0.99 | - | In place of all dropouts of the file.
+allow_embedding_resizing | bool | false | The job's tokenizer may have more tokens than the model: they get rows in its word tables.
 label_smoothing | number 0..0.99 | 0 | The part of a target that is spread over all classes.
 class_weights | numbers 0.. | [] | A weight for each class in the loss.
 pooling | one of mean, cls, last | mean | Of embedding: the mean over a text's tokens, the first, or the last.

@@ -144,6 +144,26 @@ class HfTest(harness.JobTest):
         out, _ = self.run_composer("generate", job, "--prompt", "the cat ", "--max-new-tokens", 8)
         self.assertTrue(out)
 
+    def test_tokens_that_the_folder_lacks_get_rows(self):
+        text = self.folder / "text.txt"
+        text.write_text("the cat sat on the mat. " * 400)
+        model = {"name": "hf", "path": str(GOLDEN / "llama"), "allow_embedding_resizing": True}  # it has 61 tokens
+        changes = dict(model=model, tokenizer={"name": "bytes"}, max_duration="8ba", save_interval="8ba",
+                       train_dataloader={"name": "text_bytes", "path": str(text), "max_seq_len": 12, "eval_fraction": 0.1})
+        _, err = self.run_composer("-n", 1, self.job("one", **changes))
+        self.assertIn("195 tokens come behind the 61 that the model had", err)
+        self.run_composer("-n", 2, self.job("two", parallelism_config={"fsdp": {}}, **changes))
+        for one, two in zip(self.losses("one"), self.losses("two"), strict=True):
+            self.assertAlmostEqual(one / two, 1, places=5)
+        out = self.folder / "out"
+        self.run_composer("checkpoint", "export", self.run_folder("two"), out, "--hf")
+        self.assertEqual(json.loads((out / "config.json").read_text())["vocab_size"], 256)
+        _, err = self.run_composer("-n", 1, self.job("none", **dict(changes, tokenizer=None)), code=64)
+        self.assertIn("model.allow_embedding_resizing: needs the job's `tokenizer`", err)
+        small = dict(model, allow_embedding_resizing=False)
+        _, err = self.run_composer("-n", 1, self.job("small", **dict(changes, model=small)), code=64)
+        self.assertIn("the tokenizer bytes 256; model.allow_embedding_resizing: true adds their rows", err)
+
     def test_what_does_not_fit_is_refused_with_a_reason(self):
         golden = str(GOLDEN / "bert")
         cases = [({"name": "hf"}, "model.path: required, or `config`"),

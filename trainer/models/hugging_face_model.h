@@ -14,8 +14,9 @@ class HuggingFaceModel {
   // Returns how many tokens the model has.
   virtual int64_t vocabulary() const = 0;
 
-  std::string config_json;  // the text of config.json; "": unknown
-  std::string folder;       // the folder that the model came from, where tokenizer files may lie; "": none
+  std::string config_json;   // the text of config.json; "": unknown
+  std::string folder;        // the folder that the model came from, where tokenizer files may lie; "": none
+  int64_t added_tokens = 0;  // rows of its word tables that the folder's have not
 };
 
 }  // namespace composer

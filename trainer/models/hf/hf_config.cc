@@ -164,6 +164,16 @@ std::vector<int64_t> HfConfig::Sizes(const std::string& field, std::vector<int64
   return sizes;
 }
 
+std::vector<double> HfConfig::Doubles(const std::string& field, double min, double max) {
+  const nlohmann::json& value = Ask(field);
+  const bool is_list = value.is_array() && std::all_of(value.begin(), value.end(), [&](const nlohmann::json& each) {
+                         return each.is_number() && each.get<double>() >= min && each.get<double>() <= max;
+                       });
+  if (value.is_null()) return {};
+  if (!is_list) Refuse(field, absl::StrCat("it must be a list of numbers from ", min, " to ", max));
+  return value.get<std::vector<double>>();
+}
+
 HfConfig HfConfig::Object(const std::string& field) {
   const nlohmann::json& value = Ask(field);
   if (!value.is_null() && !value.is_object()) Refuse(field, "it must be an object");

@@ -37,6 +37,8 @@ class HfConfig {
   std::vector<std::string> Strings(const std::string& field);
   // A list of sizes, or a single one; `fallback` when not given.
   std::vector<int64_t> Sizes(const std::string& field, std::vector<int64_t> fallback);
+  // A list of numbers; empty when not given.
+  std::vector<double> Doubles(const std::string& field, double min, double max);
   // An object in this one; empty when not given. Its Finish is the caller's.
   HfConfig Object(const std::string& field);
   // The number of entries of an object; 0 when not given.

@@ -38,9 +38,42 @@ int64_t ContextOf(const char* field, int64_t table, const HfTaskOptions& task) {
   return task.max_seq_len > 0 ? task.max_seq_len : table;
 }
 
-void ReadStretch(HfConfig& scaling, int64_t context, RopeOptions& rope) {
+struct RopeRow {
+  const char* name;
+  RopeKind kind;
+};
+constexpr RopeRow kRopeKinds[] = {{"default", RopeKind::kDefault}, {"linear", RopeKind::kLinear},
+                                  {"llama3", RopeKind::kLlama3},   {"yarn", RopeKind::kYarn},
+                                  {"dynamic", RopeKind::kDynamic}, {"longrope", RopeKind::kLongRope}};
+
+// transformers takes the original context from the file's own `original_max_position_embeddings`, which then also says
+// the factor, and never from the one in rope_scaling.
+void ReadLongRope(HfConfig& config, HfConfig& scaling, int64_t context, RopeOptions& rope) {
+  rope.original_context = config.Size("original_max_position_embeddings", context);
+  if (config.Has("original_max_position_embeddings"))
+    rope.factor = static_cast<double>(context) / static_cast<double>(rope.original_context);
+  scaling.Only("original_max_position_embeddings", {rope.original_context});
+  TORCH_CHECK_VALUE(
+      scaling.Has("factor") || scaling.Has("attention_factor") || config.Has("original_max_position_embeddings"),
+      "config.json: `rope_scaling` is of kind longrope and needs `factor`, `attention_factor` or, beside it, "
+      "`original_max_position_embeddings`");
+  rope.short_factor = scaling.Doubles("short_factor", 1e-6, 1e6);
+  rope.long_factor = scaling.Doubles("long_factor", 1e-6, 1e6);
+  if (scaling.Has("attention_factor")) rope.attention_factor = scaling.Double("attention_factor", 1, 0, 1e6);
+}
+
+void ReadStretch(HfConfig& config, HfConfig& scaling, int64_t context, RopeOptions& rope) {
   rope.factor = scaling.Double("factor", 1, 1, 1e6);
   if (rope.kind == RopeKind::kLinear) return;
+  if (rope.kind == RopeKind::kLongRope) {
+    ReadLongRope(config, scaling, context, rope);
+    return;
+  }
+  if (rope.kind == RopeKind::kDynamic) {
+    rope.original_context = context;
+    scaling.Only("original_max_position_embeddings", {context});
+    return;
+  }
   rope.original_context = scaling.Size("original_max_position_embeddings", context);
   if (rope.kind == RopeKind::kLlama3) {
     rope.low_freq_factor = scaling.Double("low_freq_factor", 1, 1e-6, 1e6);
@@ -67,13 +100,22 @@ RopeOptions ReadRope(HfConfig& config, double theta, int64_t context) {
   const char* key = scaling.Has("rope_type") ? "rope_type" : "type";
   scaling.Ignore({"type"});  // the older name of rope_type, beside it
   const std::string kind = scaling.String(key, "default");
-  scaling.Only(key, {"default", "linear", "llama3", "yarn"});
-  if (kind != "default") {
-    rope.kind = kind == "linear" ? RopeKind::kLinear : kind == "llama3" ? RopeKind::kLlama3 : RopeKind::kYarn;
-    ReadStretch(scaling, context, rope);
+  scaling.Only(key, {"default", "linear", "llama3", "yarn", "dynamic", "longrope"});
+  for (const RopeRow& row : kRopeKinds) {
+    if (kind == row.name) rope.kind = row.kind;
   }
+  if (rope.kind != RopeKind::kDefault) ReadStretch(config, scaling, context, rope);
   scaling.Finish();
   return rope;
+}
+
+void CheckRope(const RopeOptions& rope, int64_t head_dim) {
+  TORCH_CHECK_VALUE(rope.kind != RopeKind::kDynamic || head_dim > 2,
+                    "config.json: `rope_scaling` of kind dynamic needs ", "heads of more than 2 numbers");
+  if (rope.kind != RopeKind::kLongRope) return;
+  for (const auto& [field, list] : {std::pair{"short_factor", &rope.short_factor}, {"long_factor", &rope.long_factor}})
+    TORCH_CHECK_VALUE(static_cast<int64_t>(list->size()) == head_dim / 2, "config.json: `rope_scaling.", field,
+                      "` has ", list->size(), " numbers, but half of head_dim is ", head_dim / 2);
 }
 
 // Returns the window of each layer, empty without any. Mistral's and Mixtral's is of all layers, Qwen's of those from
@@ -158,12 +200,15 @@ HfFamilyModel MakeHfLlama(HfConfig& config, const HfTaskOptions& task, const std
                     options.num_attention_heads);
   options.head_dim = config.Size("head_dim", qwen3 ? 128 : options.hidden_size / options.num_attention_heads);
   const int64_t table = config.RequiredSize("max_position_embeddings");
-  options.context = ContextOf("max_position_embeddings", table, task);
+  options.rope = ReadRope(config, mixtral ? 1e6 : 10000, table);
+  CheckRope(options.rope, options.head_dim);
+  // With `dynamic` positions go on behind the table.
+  const bool longer = options.rope.kind == RopeKind::kDynamic && task.max_seq_len > table;
+  options.context = longer ? task.max_seq_len : ContextOf("max_position_embeddings", table, task);
   options.hidden_act = config.String("hidden_act", options.hidden_act);
   options.rms_norm_eps = config.Double("rms_norm_eps", mixtral ? 1e-5 : 1e-6, 0, 1);
   options.initializer_range = config.Double("initializer_range", options.initializer_range, 0, 10);
   options.attention_dropout = config.Double("attention_dropout", 0, 0, kMaxDropout);
-  options.rope = ReadRope(config, mixtral ? 1e6 : 10000, table);
   options.tie_word_embeddings = config.Bool("tie_word_embeddings", false);
   options.pad_token_id = config.Int("pad_token_id", -1, -1, options.vocab_size - 1);
   options.qk_norm = qwen3;

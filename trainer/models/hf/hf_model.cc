@@ -15,6 +15,7 @@
 #include "trainer/core/torch_status.h"
 #include "trainer/init/deferred_ops.h"
 #include "trainer/models/hf/hf_weights.h"
+#include "trainer/models/hf/timm_vit.h"
 
 namespace composer {
 namespace {
@@ -151,6 +152,7 @@ absl::StatusOr<std::string> ReadConfigText(const HfModelOptions& options) {
           absl::StrCat(read.status().message(),
                        "; nothing comes from the Hugging Face hub here: ", "download the folder, and write its path"));
     ASSIGN_OR_RETURN(text, std::move(read));
+    RETURN_IF_ERROR(CatchTorch([&] { text = FromTimmConfig(text); }));
   }
   if (options.config.empty()) return text;
   RETURN_IF_ERROR(HfConfig::Parse(text).status());
@@ -158,6 +160,23 @@ absl::StatusOr<std::string> ReadConfigText(const HfModelOptions& options) {
   nlohmann::ordered_json json = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
   json.update(nlohmann::ordered_json::parse(options.config, nullptr, /*allow_exceptions=*/false));
   return json.dump();
+}
+
+struct Words {
+  int64_t file = 0, own = 0;  // rows of the file and of the model; 0: the same
+};
+
+// Writes the number of tokens into the text, if there are more than it says.
+Words AddWords(int64_t min_vocab, std::string& text) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto written = json.find("vocab_size");
+  TORCH_CHECK_VALUE(written != json.end() && written->is_number_integer(),
+                    "model.allow_embedding_resizing: config.json has no `vocab_size`, so its model has no word table");
+  Words words{written->get<int64_t>(), min_vocab};
+  if (words.own <= words.file) return {};
+  *written = words.own;
+  text = json.dump();
+  return words;
 }
 
 }  // namespace
@@ -169,19 +188,23 @@ std::vector<std::string> HfModelTypes() {
 }
 
 std::shared_ptr<Model> LoadHfModel(const HfModelOptions& options) {
-  const absl::StatusOr<std::string> text = ReadConfigText(options);
+  absl::StatusOr<std::string> text = ReadConfigText(options);
   ThrowIfError(Annotate(text.status(), options.path.empty() ? "model.config" : "model.path"));
+  const Words words = options.min_vocab > 0 ? AddWords(options.min_vocab, *text) : Words();
   const ReadModel read = MakeFrom(*text, options.task);
+  auto& description = dynamic_cast<HuggingFaceModel&>(*read.made.model);
+  description.added_tokens = words.own - words.file;
   if (options.path.empty()) return read.made.model;
   const std::string folder = AbsolutePath(options.path);
-  dynamic_cast<HuggingFaceModel&>(*read.made.model).folder = folder;
+  description.folder = folder;
   if (!options.pretrained) return read.made.model;
   const absl::StatusOr<HfWeights> weights = [&] {
     const UndeferredScope files;
     return FindHfWeights(folder);
   }();
   ThrowIfError(Annotate(weights.status(), "model.path"));
-  TakeHfWeights(*read.made.model, *weights, {read.made.prefix, read.made.heads, read.made.tied, read.new_heads});
+  TakeHfWeights(*read.made.model, FromTimmWeights(*weights),
+                {read.made.prefix, read.made.heads, read.made.tied, read.new_heads, words.file, words.own});
   return read.made.model;
 }
 

@@ -15,9 +15,14 @@ struct HfModelOptions {
   std::string path;        // the folder; "": `config` is the whole config.json
   std::string config;      // a JSON object whose fields come in place of the file's; "": none
   bool pretrained = true;  // false: only config.json is read, and the weights are drawn, as without a path
+  // Word tables and heads get at least so many rows, and config.json's `vocab_size` says so. What comes behind the
+  // file's begins as in HfNames::file_rows. 0: as the file says.
+  int64_t min_vocab = 0;
   HfTaskOptions task;
 };
 
+// A folder of timm's, whose config.json has an `architecture`, is read as transformers' would be (timm_vit.h).
+//
 // The families, by `model_type`: bert, clip_text_model, gpt2, llama, mistral, mixtral, mpt, qwen2, qwen3, roberta, vit.
 std::vector<std::string> HfModelTypes();
 

@@ -118,7 +118,7 @@ class Taker {
       if (found == found_.end()) {
         const bool is_new = names_.new_heads && StartsWithAny(item.key(), names_.heads);
         (is_new ? kept : missing).push_back(item.key());
-      } else if (ShapeOf(*found->second) != item.value().sizes().vec()) {
+      } else if (!Fits(ShapeOf(*found->second), item.value())) {
         shapes.push_back(absl::StrCat(item.key(), " (", absl::StrJoin(ShapeOf(*found->second), "x"), ", the model has ",
                                       absl::StrJoin(item.value().sizes(), "x"), ")"));
       }
@@ -129,12 +129,31 @@ class Taker {
       const auto found = found_.find(item.key());
       if (found == found_.end()) continue;
       const auto* stored = std::get_if<StoredTensor>(found->second);
-      item.value().copy_(stored != nullptr ? StoredValues(*stored) : std::get<at::Tensor>(*found->second));
+      Fill(item.value(), stored != nullptr ? StoredValues(*stored) : std::get<at::Tensor>(*found->second));
     }
     return kept;
   }
 
  private:
+  bool Fits(std::vector<int64_t> shape, const at::Tensor& param) const {
+    if (names_.own_rows > 0 && !shape.empty() && shape[0] == names_.file_rows && param.dim() > 0 &&
+        param.size(0) == names_.own_rows)
+      shape[0] = names_.own_rows;
+    return shape == param.sizes().vec();
+  }
+  static void Fill(const at::Tensor& param, const at::Tensor& values) {
+    if (values.sizes() == param.sizes()) {
+      param.copy_(values);
+      return;
+    }
+    const int64_t rows = values.size(0);
+    param.slice(0, 0, rows).copy_(values);
+    if (param.dim() == 1) {
+      param.slice(0, rows).zero_();
+      return;
+    }
+    param.slice(0, rows).copy_(values.to(at::kFloat).mean(0, /*keepdim=*/true));
+  }
   // "": the model has no such parameter.
   std::string OwnName(const std::string& name) const {
     if (params_.find(name) != nullptr) return name;

@@ -28,6 +28,11 @@ struct HfNames {
   std::vector<std::string> heads;  // prefixes of tasks' parameters: what a file has of other tasks is left
   std::vector<std::string> tied;   // names of files that are parts of other parameters
   bool new_heads = false;          // the file is of another task: heads that it lacks keep their first values
+  // Word tables and heads have file_rows rows in the file and own_rows > file_rows in the model: the further ones begin
+  // as the mean of the file's, and at 0 in the bias of a tied head. transformers' resize_token_embeddings draws them
+  // around that mean with 1e-9 of the rows' covariance, and takes the mean itself where the covariance is not positive
+  // definite. 0: the same in both.
+  int64_t file_rows = 0, own_rows = 0;
 };
 
 // Gives the parameters the values of the weights, in the parameters' dtype. Returns the names of the parameters that

@@ -52,24 +52,54 @@ double YarnScaling(const RopeOptions& options) {
   return of(1);
 }
 
+double LongScaling(const RopeOptions& options) {
+  if (options.attention_factor) return *options.attention_factor;
+  if (options.factor <= 1) return 1;
+  return std::sqrt(1 + std::log(options.factor) / std::log(static_cast<double>(options.original_context)));
+}
+
+bool DependsOnLength(RopeKind kind) { return kind == RopeKind::kDynamic || kind == RopeKind::kLongRope; }
+
+double DynamicTheta(double width, int64_t tokens, const RopeOptions& options) {
+  const double stretch =
+      options.factor * static_cast<double>(tokens) / static_cast<double>(options.original_context) - options.factor + 1;
+  return options.theta * std::pow(stretch, width / (width - 2));
+}
+
 }  // namespace
 
-Rotary::Rotary(int64_t head_width, const RopeOptions& options) {
-  const auto width = static_cast<double>(head_width);
-  for (int64_t i = 0; i < head_width / 2; ++i) {
-    const auto index = static_cast<double>(i);
-    double frequency = 1 / std::pow(options.theta, 2 * index / width);
-    if (options.kind == RopeKind::kLinear) frequency /= options.factor;
-    if (options.kind == RopeKind::kLlama3) frequency = Llama3(frequency, options);
-    if (options.kind == RopeKind::kYarn) frequency = Yarn(frequency, index, width, options);
-    frequencies_.push_back(static_cast<float>(frequency));
-  }
+Rotary::Rotary(int64_t head_width, const RopeOptions& options)
+    : head_width_(head_width), options_(options), frequencies_(Frequencies(0)) {
   if (options.kind == RopeKind::kYarn) scaling_ = YarnScaling(options);
+  if (options.kind == RopeKind::kLongRope) scaling_ = LongScaling(options);
+}
+
+std::vector<float> Rotary::Frequencies(int64_t tokens) const {
+  const auto width = static_cast<double>(head_width_);
+  const bool is_long = tokens > options_.original_context;
+  const double theta =
+      options_.kind == RopeKind::kDynamic && is_long ? DynamicTheta(width, tokens, options_) : options_.theta;
+  std::vector<float> frequencies;
+  for (int64_t i = 0; i < head_width_ / 2; ++i) {
+    const auto index = static_cast<double>(i);
+    double frequency = 1 / std::pow(theta, 2 * index / width);
+    if (options_.kind == RopeKind::kLinear) frequency /= options_.factor;
+    if (options_.kind == RopeKind::kLlama3) frequency = Llama3(frequency, options_);
+    if (options_.kind == RopeKind::kYarn) frequency = Yarn(frequency, index, width, options_);
+    if (options_.kind == RopeKind::kLongRope)
+      frequency /= (is_long ? options_.long_factor : options_.short_factor).at(static_cast<size_t>(i));
+    frequencies.push_back(static_cast<float>(frequency));
+  }
+  return frequencies;
 }
 
 std::vector<at::Tensor> Rotary::Tables(const at::Tensor& x, const at::Tensor& places) const {
   const auto options = x.options().dtype(at::kFloat);
-  const at::Tensor frequencies = torch::tensor(frequencies_);  // which a trace of the model sees as a constant
+  std::vector<float> of_length;
+  if (DependsOnLength(options_.kind))
+    of_length = Frequencies(places.defined() ? places.max().item<int64_t>() + 1 : x.size(1));
+  // A trace of the model sees it as a constant.
+  const at::Tensor frequencies = torch::tensor(of_length.empty() ? frequencies_ : of_length);
   const at::Tensor at_places =
       places.defined() ? places.to(at::kFloat).view({-1, 1, 1, 1}) : at::arange(x.size(1), options).view({1, 1, -1, 1});
   const at::Tensor half = at_places * frequencies.to(x.device());

@@ -17,7 +17,15 @@ namespace {
 
 class Family : public testing::TestWithParam<const char*> {};
 
-std::shared_ptr<Model> Loaded(const std::string& name) { return LoadHfModel({.path = GoldenFolder(name)}); }
+// llama_dynamic's rows are longer than its table.
+std::shared_ptr<Model> Loaded(const std::string& name) {
+  HfTaskOptions task;
+  if (name == "llama_dynamic") task.max_seq_len = 16;
+  return LoadHfModel({.path = GoldenFolder(name), .task = task});
+}
+
+// Keys in the cache keep the angles of the shorter row that they were computed in.
+bool AnglesFollowTheLength(const std::string& name) { return name == "llama_dynamic" || name == "llama_longrope"; }
 
 // A gradient that is zero but for rounding (of the keys' bias, which softmax does not see) has no relative difference.
 void ExpectGradients(const Model& model, const HfGolden& golden) {
@@ -139,6 +147,7 @@ TEST_P(Family, GeneratesTransformersTokens) {
   auto& decoder = dynamic_cast<CausalDecoder&>(*model);
   const at::Tensor expected = golden.tensors["generated"];
   for (const bool cached : {true, false}) {
+    if (!cached && AnglesFollowTheLength(GetParam())) continue;
     const auto cache = cached ? decoder.NewCache(2, 12) : nullptr;
     at::Tensor all = golden.batch.inputs.slice(1, 0, 5), next = all;
     for (int64_t place = 5; place < 11; ++place) {
@@ -154,6 +163,7 @@ TEST_P(Family, GeneratesTransformersTokens) {
 TEST_P(Family, DoesNotSeePadding) {
   HfGolden golden(GetParam());
   if (golden.batch.inputs.is_floating_point()) GTEST_SKIP() << "pictures";
+  if (std::string(GetParam()) == "llama_dynamic") GTEST_SKIP() << "angles follow the longest row";
   const torch::NoGradGuard no_grad;
   const auto model = Loaded(GetParam());
   Batch batch = golden.batch, alone = golden.batch.Slice(1, 2);
@@ -211,7 +221,7 @@ INSTANTIATE_TEST_SUITE_P(Hf, Family,
                          testing::Values("bert", "bert_regression", "bert_mlm", "bert_tokens", "bert_features",
                                          "clip_text", "roberta", "roberta_mlm", "gpt2", "llama", "llama_linear",
                                          "mistral", "mistral_window", "qwen2", "qwen2_window", "qwen3", "mixtral",
-                                         "mpt", "vit"),
+                                         "mpt", "vit", "timm_vit", "llama_dynamic", "llama_longrope"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <torch/types.h>
 
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -14,7 +15,10 @@
 #include "tests/support/temp_dir.h"
 #include "tests/trainer/models/hf/hf_golden.h"
 #include "trainer/core/torch_status.h"
+#include "trainer/init/construct_model.h"
 #include "trainer/models/hf/hf_weights.h"
+#include "trainer/models/hf/timm_vit.h"
+#include "trainer/models/hugging_face_model.h"
 
 namespace composer {
 namespace {
@@ -55,8 +59,18 @@ TEST(HfConfig, NamesWhatIsUnsupported) {
   EXPECT_THAT(RefusalOf("bert", set("hidden_act", "mish")), HasSubstr("hidden_act: `mish`"));
   EXPECT_THAT(RefusalOf("bert", set("architectures", {"BertForQuestionAnswering"})), HasSubstr("say model.task"));
   EXPECT_THAT(RefusalOf("gpt2", set("scale_attn_by_inverse_layer_idx", true)), HasSubstr("supported is only false"));
-  EXPECT_THAT(RefusalOf("llama", set("rope_scaling", {{"rope_type", "dynamic"}, {"factor", 2.0}})),
-              HasSubstr("`rope_scaling.rope_type` is \"dynamic\""));
+  EXPECT_THAT(RefusalOf("llama", set("rope_scaling", {{"rope_type", "mrope"}, {"factor", 2.0}})),
+              HasSubstr("`rope_scaling.rope_type` is \"mrope\""));
+  EXPECT_THAT(RefusalOf("llama", set("rope_scaling", {{"rope_type", "longrope"}, {"factor", 2.0}})),
+              HasSubstr("`rope_scaling.short_factor` has 0 numbers, but half of head_dim is 2"));
+  EXPECT_THAT(RefusalOf("llama", set("rope_scaling", {{"rope_type", "longrope"}})),
+              HasSubstr("needs `factor`, `attention_factor` or"));
+  EXPECT_THAT(
+      RefusalOf("llama", set("rope_scaling", {{"rope_type", "longrope"}, {"long_factor", {1, 0}}, {"factor", 2}})),
+      HasSubstr("`rope_scaling.long_factor` is [1,0]; it must be a list of numbers from"));
+  EXPECT_THAT(
+      RefusalOf("llama", set("rope_scaling", {{"rope_type", "dynamic"}, {"original_max_position_embeddings", 8}})),
+      HasSubstr("`rope_scaling.original_max_position_embeddings` is 8; supported is only 16"));
   EXPECT_THAT(RefusalOf("llama", set("rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}, {"odd", 1}})),
               HasSubstr("unsupported: `rope_scaling.odd` (1)"));
   EXPECT_THAT(RefusalOf("llama", set("num_key_value_heads", 3)), HasSubstr("multiple of num_key_value_heads 3"));
@@ -178,6 +192,90 @@ TEST(HfModel, TakesTheBodyOfAnotherTask) {
   const std::string config = dynamic_cast<const HuggingFaceModel&>(*from_mlm).config_json;
   EXPECT_THAT(config, HasSubstr("\"BertForTokenClassification\""));
   EXPECT_THAT(config, HasSubstr("\"LABEL_4\": 4"));
+}
+
+// More tokens than the folder has, as transformers' resize_token_embeddings.
+class WordTables : public testing::TestWithParam<const char*> {};
+
+TEST_P(WordTables, GrowAsTransformersDo) {
+  const auto read = ReadWeights(GoldenFolder(GetParam()) + "/resized.safetensors", "");
+  ASSERT_TRUE(read.ok()) << read.status();
+  std::map<std::string, at::Tensor> golden(read->tensors.begin(), read->tensors.end());
+  const HfModelOptions options{.path = GoldenFolder(GetParam()), .min_vocab = 70};
+  const auto model = LoadHfModel(options);
+  const auto& description = dynamic_cast<const HuggingFaceModel&>(*model);
+  EXPECT_EQ(description.vocabulary(), 70);
+  EXPECT_EQ(description.added_tokens, 9);
+  EXPECT_EQ(nlohmann::json::parse(description.config_json)["vocab_size"], 70);
+  Batch batch;
+  batch.inputs = golden["input_ids"];
+  batch.targets = golden["labels"];
+  batch.num_samples = batch.inputs.size(0);
+  model->eval();
+  const Outputs outputs = model->forward(batch);
+  EXPECT_LE(RelativeDifference(outputs.tensor(), golden["logits"]), 1e-5);
+  EXPECT_LE(RelativeDifference(model->loss(outputs, batch).total, golden["loss"]), 1e-5);
+  const ConstructedModel deferred = ConstructModel([&] { return LoadHfModel(options); }, 5);
+  ASSERT_NE(deferred.init, nullptr) << deferred.whole_because;
+  size_t tables = 0;
+  for (const auto& item : deferred.model->named_parameters()) {
+    if (!golden.contains("after/" + item.key())) continue;
+    ++tables;
+    const at::Tensor values = deferred.init->Values(item.value());
+    EXPECT_LE(RelativeDifference(values, golden["after/" + item.key()]), 1e-6) << item.key();
+    EXPECT_LE(RelativeDifference(values, golden["drawn/" + item.key()]), 1e-4) << "drawn closely around the mean";
+  }
+  EXPECT_EQ(tables, std::string(GetParam()) == "llama" || std::string(GetParam()) == "bert_mlm" ? 2 : 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Hf, WordTables, testing::Values("bert_mlm", "gpt2", "llama", "llama_linear", "mpt"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(WordTables, StayWhereTheyAreLargeEnoughAndAreThere) {
+  const auto model = LoadHfModel({.path = GoldenFolder("llama"), .min_vocab = 61});
+  EXPECT_EQ(dynamic_cast<const HuggingFaceModel&>(*model).added_tokens, 0);
+  EXPECT_EQ(dynamic_cast<const HuggingFaceModel&>(*model).vocabulary(), 61);
+  EXPECT_THAT(Load({.path = GoldenFolder("vit"), .min_vocab = 61}).message(),
+              HasSubstr("model.allow_embedding_resizing: config.json has no `vocab_size`"));
+  EXPECT_THAT(Load({.path = GoldenFolder("llama"), .config = R"({"vocab_size": 70})"}).message(),
+              HasSubstr("lm_head.weight (61x16, the model has 70x16)"))
+      << "only what is asked for grows";
+}
+
+// timm's names and configuration, beside what Family (hf_families_test.cc) computes with the folder.
+TEST(TimmVit, NamesWhatHasNoEquivalent) {
+  const auto refusal = [](const std::function<void(nlohmann::json&)>& change) {
+    TempDir folder;
+    nlohmann::json config = ConfigOf("timm_vit");
+    change(config);
+    EXPECT_TRUE(AtomicWriteFile(folder.path() + "/config.json", config.dump()).ok());
+    return std::string(Load({.path = folder.path(), .pretrained = false}).message());
+  };
+  EXPECT_EQ(refusal([](nlohmann::json&) {}), "");
+  EXPECT_THAT(refusal([](nlohmann::json& config) { config["architecture"] = "vit_base_patch16_clip_224"; }),
+              HasSubstr("`architecture` is `vit_base_patch16_clip_224`; of timm's, supported are vit_{tiny,"));
+  EXPECT_THAT(refusal([](nlohmann::json& config) { config["global_pool"] = "avg"; }),
+              HasSubstr("`global_pool` is \"avg\"; supported is only \"token\""));
+  EXPECT_THAT(refusal([](nlohmann::json& config) { config["model_args"]["init_values"] = 1e-5; }),
+              HasSubstr("unsupported: `model_args.init_values` (1e-05)"));
+  const std::string config = FromTimmConfig(R"({"architecture": "vit_large_patch32_384.tag", "num_classes": 0})");
+  const auto read = nlohmann::json::parse(config);
+  EXPECT_EQ(read["hidden_size"], 1024);
+  EXPECT_EQ(read["num_hidden_layers"], 24);
+  EXPECT_EQ(read["intermediate_size"], 4096);
+  EXPECT_EQ(read["image_size"], 384);
+  EXPECT_FALSE(read.contains("architectures")) << "without a head";
+  EXPECT_EQ(FromTimmConfig(R"({"model_type": "vit"})"), R"({"model_type": "vit"})");
+}
+
+TEST(TimmVit, UnexpectedTensorsKeepTheirNames) {
+  const auto weights = FromTimmWeights({{"patch_embed.proj.weight", torch::ones({2})},
+                                        {"blocks.3.ls1.gamma", torch::ones({2})},
+                                        {"blocks.3.attn.qkv.bias", torch::arange(6)}});
+  ASSERT_EQ(weights.size(), 5);
+  EXPECT_EQ(weights[1].first, "blocks.3.ls1.gamma");
+  EXPECT_EQ(weights[4].first, "vit.encoder.layer.3.attention.attention.value.bias");
+  EXPECT_TRUE(std::get<at::Tensor>(weights[4].second).equal(torch::tensor({4, 5}, at::kLong)));
 }
 
 TEST(HfModel, LossesHaveWeightsAndSmoothing) {
