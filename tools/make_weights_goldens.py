@@ -5,6 +5,7 @@ contents.
     /tmp/composer-peers/torch211/bin/python tools/make_weights_goldens.py     torch 2.11, safetensors 0.6.2
     … make_weights_goldens.py dcp                                             the folders of DCP alone
     … make_weights_goldens.py packed                                          packed files alone (zstd, lz4)
+    … make_weights_goldens.py foundry                                         llm-foundry's names of MPT alone
     /tmp/composer-peers/mosaic/bin/python tools/make_weights_goldens.py       composer.pt: mosaicml 0.32.1, torch 2.7
 
 values.json lists the tensors of each file by name: dtype, shape, and every value as a number, row by row.
@@ -172,6 +173,19 @@ def composer_file():
     return {"composer.pt": described(torch.load(FOLDER / "composer.pt", weights_only=False)["state"]["model"])}
 
 
+def foundry_file():
+    """llm_foundry_mpt.pt: tests/golden/hf/mpt under the names of llm-foundry's modules (llmfoundry/models/mpt/modeling_mpt.py, models/layers),
+    in the place where Composer's checkpoints have the model; its MPTForCausalLM is the `model` of ComposerMPTCausalLM."""
+    from safetensors.torch import load_file
+    source = load_file(FOLDER.parent / "hf/mpt/model.safetensors")
+    names = ["transformer.wte.weight", "transformer.norm_f.weight"]
+    for layer in range(2):
+        names += [f"transformer.blocks.{layer}.{part}.weight" for part in ("norm_1", "attn.Wqkv", "attn.out_proj", "norm_2", "ffn.up_proj",
+                                                                           "ffn.down_proj")]
+    assert sorted(names) == sorted(source), sorted(source)
+    torch.save({"state": {"model": {"model." + name: source[name] for name in names}}, "rng": []}, FOLDER / "llm_foundry_mpt.pt")
+
+
 if __name__ == "__main__":
     FOLDER.mkdir(parents=True, exist_ok=True)
     values_file = FOLDER / "values.json"
@@ -181,6 +195,9 @@ if __name__ == "__main__":
         made = dcp_folders()
     elif "packed" in sys.argv:
         packed_files()
+        made = {}
+    elif "foundry" in sys.argv:
+        foundry_file()
         made = {}
     else:
         made = composer_file() if is_composer else torch_files() | dcp_folders()

@@ -144,6 +144,18 @@ class HfTest(harness.JobTest):
         out, _ = self.run_composer("generate", job, "--prompt", "the cat ", "--max-new-tokens", 8)
         self.assertTrue(out)
 
+    def test_llm_foundrys_mpt_is_imported_under_its_names(self):
+        self.run_composer("checkpoint", "import", GOLDEN.parent / "weights/llm_foundry_mpt.pt", self.folder / "ours",
+                          "--rename", "model.=")
+        text = self.folder / "text.txt"
+        text.write_bytes(bytes(7 * i % 61 for i in range(4000)))
+        changes = dict(train_dataloader={"name": "text_bytes", "path": str(text), "max_seq_len": 12}, max_duration="3ba")
+        model = {"name": "hf", "path": str(GOLDEN / "mpt")}
+        self.run_composer("-n", 1, self.job("theirs", model=model, **changes))
+        self.run_composer("-n", 1, self.job("imported", model=dict(model, pretrained=False), load_path=str(self.folder / "ours"),
+                                            load_weights_only=True, **changes))
+        self.assertEqual(self.losses("imported"), self.losses("theirs"))
+
     def test_tokens_that_the_folder_lacks_get_rows(self):
         text = self.folder / "text.txt"
         text.write_text("the cat sat on the mat. " * 400)
