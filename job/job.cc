@@ -416,8 +416,8 @@ absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& at) 
   if (const auto part = job.fatal_write(place))
     options.save.files = new DyingFileSystem(*part);  // lives as long as the process, which is not long
   RETURN_IF_ERROR(AddLoggers(job.logging, place, facts, options));
-  // The profiler comes last, so that it sees what the others do.
-  if (job.profiler) options.callbacks.push_back(std::make_unique<Profiler>(*job.profiler));
+  // The profiler comes last, so that it sees what the others do. There is always one, for `composer profile`.
+  options.callbacks.push_back(std::make_unique<Profiler>(job.profiler.value_or(ProfilerOnRequest())));
   return options;
 }
 

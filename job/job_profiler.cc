@@ -61,4 +61,10 @@ std::optional<ProfilerOptions> ReadProfiler(ConfigMap root) {
   return options;
 }
 
+ProfilerOptions ProfilerOnRequest() {
+  ProfilerOptions options;
+  options.schedule = [](const SchedulePosition&) { return ProfilerAction::kSkip; };
+  return options;
+}
+
 }  // namespace composer

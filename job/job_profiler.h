@@ -22,5 +22,7 @@ namespace composer {
 
 // Returns nullopt without the key. Errors go to the reader.
 std::optional<ProfilerOptions> ReadProfiler(ConfigMap root);
+// Returns the profiler of a job without one: it records only what is asked for while the run goes on.
+ProfilerOptions ProfilerOnRequest();
 
 }  // namespace composer

@@ -36,11 +36,11 @@ void LeaveAtOnce(const std::string& why) {
 // The stream to the hub. gRPC runs reactions on its own threads, never inside StartWrite.
 class WorkerAgent::Stream final : public grpc::ClientBidiReactor<proto::WorkerMessage, proto::LauncherMessage> {
  public:
-  Stream(const Options& options, std::atomic<bool>& drain, std::atomic<bool>& save)
+  // `hear` is called on gRPC's threads with all messages but the one to leave.
+  Stream(const Options& options, std::function<void(const proto::LauncherMessage&)> hear)
       : caller_(options.caller),
         leave_(options.leave),
-        drain_(drain),
-        save_(save),
+        hear_(std::move(hear)),
         stub_(proto::WorkerHub::NewStub(options.hub)) {
     stub_->async()->Attach(&context_, this);
     AddHold();  // writes are started outside of reactions
@@ -81,10 +81,11 @@ class WorkerAgent::Stream final : public grpc::ClientBidiReactor<proto::WorkerMe
       closing_ = true;
       return ReleaseHold();  // OnDone follows, with the status
     }
-    if (incoming_.has_drain()) drain_.store(true, std::memory_order_relaxed);
-    if (incoming_.has_save()) save_.store(true, std::memory_order_relaxed);
-    if (incoming_.has_generation_over())
+    if (incoming_.has_generation_over()) {
       Leave(absl::StrCat("the generation is over: ", incoming_.generation_over().cause()));
+    } else {
+      hear_(incoming_);
+    }
     StartRead(&incoming_);
   }
 
@@ -120,8 +121,7 @@ class WorkerAgent::Stream final : public grpc::ClientBidiReactor<proto::WorkerMe
 
   const proto::Caller caller_;
   const std::function<void(const std::string&)> leave_;
-  std::atomic<bool>& drain_;
-  std::atomic<bool>& save_;
+  const std::function<void(const proto::LauncherMessage&)> hear_;
   const std::unique_ptr<proto::WorkerHub::Stub> stub_;
   grpc::ClientContext context_;
   proto::LauncherMessage incoming_;
@@ -134,14 +134,34 @@ class WorkerAgent::Stream final : public grpc::ClientBidiReactor<proto::WorkerMe
   bool done_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-WorkerAgent::WorkerAgent(Options options) : heartbeat_(options.heartbeat), page_(std::move(options.page)) {
-  if (options.hub != nullptr) stream_ = std::make_unique<Stream>(options, drain_, save_);
+WorkerAgent::WorkerAgent(Options options)
+    : heartbeat_(options.heartbeat), write_stacks_(options.write_stacks), page_(std::move(options.page)) {
+  if (options.hub != nullptr)
+    stream_ = std::make_unique<Stream>(options, [this](const proto::LauncherMessage& message) { Hear(message); });
   if (stream_ != nullptr || page_.has_value()) thread_ = std::thread([this] { RunHeartbeat(); });
 }
 
 WorkerAgent::~WorkerAgent() {
   stop_.Notify();
   if (thread_.joinable()) thread_.join();
+  stream_.reset();  // nothing is heard any more
+  if (stacks_thread_.joinable()) stacks_thread_.join();
+}
+
+void WorkerAgent::Hear(const proto::LauncherMessage& message) {
+  if (message.has_drain()) drain_.store(true, std::memory_order_relaxed);
+  if (message.has_save()) save_.store(true, std::memory_order_relaxed);
+  if (message.has_profile()) profile_.store(true, std::memory_order_relaxed);
+  if (message.has_stacks()) WriteStacks(message.stacks().folder());
+}
+
+void WorkerAgent::WriteStacks(const std::string& folder) {
+  if (write_stacks_ == nullptr || writes_stacks_.exchange(true)) return;
+  if (stacks_thread_.joinable()) stacks_thread_.join();  // it has done its work
+  stacks_thread_ = std::thread([this, folder] {
+    write_stacks_(folder);
+    writes_stacks_.store(false);
+  });
 }
 
 void WorkerAgent::RecordStep(int64_t batch, int64_t samples, double loss, double data_wait) {

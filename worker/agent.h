@@ -38,6 +38,9 @@ class WorkerAgent {
     proto::Hello hello;
     std::optional<ProgressPage> page;
     absl::Duration heartbeat = absl::Milliseconds(500);
+    // Writes the stacks of this process's threads into the folder. Called on a thread of its own, one call at a time:
+    // a request that comes meanwhile is dropped. Empty: such requests have no effect.
+    std::function<void(const std::string& folder)> write_stacks = {};
     std::function<void(const std::string& why)> leave = LeaveAtOnce;  // called at most once; must not destroy the agent
   };
 
@@ -61,16 +64,23 @@ class WorkerAgent {
   bool TakeSaveRequest() {
     return save_.load(std::memory_order_relaxed) && save_.exchange(false, std::memory_order_relaxed);
   }
+  // Returns whether the launcher asked for a profile of the next batches; true once per request.
+  bool TakeProfileRequest() {
+    return profile_.load(std::memory_order_relaxed) && profile_.exchange(false, std::memory_order_relaxed);
+  }
   // Returns whether the launcher asked to stop at a common step, save, and leave with 75. Stays true.
   bool drain_requested() const { return drain_.load(std::memory_order_relaxed); }
 
  private:
   class Stream;
 
+  void Hear(const proto::LauncherMessage& message);
+  void WriteStacks(const std::string& folder);
   void Beat();
   void RunHeartbeat();
 
   const absl::Duration heartbeat_;
+  const std::function<void(const std::string&)> write_stacks_;
   std::optional<ProgressPage> page_;
   std::atomic<int64_t> batch_{0};
   std::atomic<int64_t> samples_{0};
@@ -78,6 +88,9 @@ class WorkerAgent {
   std::atomic<int> phase_{proto::PHASE_STARTING};
   std::atomic<bool> drain_{false};
   std::atomic<bool> save_{false};
+  std::atomic<bool> profile_{false};
+  std::atomic<bool> writes_stacks_{false};
+  std::thread stacks_thread_;       // the last call of write_stacks_; owned by the stream's reactions
   std::unique_ptr<Stream> stream_;  // null: no launcher
   absl::Notification stop_;
   std::thread thread_;  // runs RunHeartbeat

@@ -28,6 +28,7 @@ class AgentSupervision final : public Supervision {
   void OnCheckpointSaved(const std::string& path, int64_t batch) override { agent_.ReportCheckpointSaved(path, batch); }
   bool DrainRequested() const override { return agent_.drain_requested(); }
   bool TakeSaveRequest() override { return agent_.TakeSaveRequest(); }
+  bool TakeProfileRequest() override { return agent_.TakeProfileRequest(); }
 
   int64_t batch() const { return batch_; }
   int64_t samples() const { return samples_; }

@@ -43,6 +43,7 @@
 #include "worker/peer_discovery.h"
 #include "worker/run_command.h"
 #include "worker/store.h"
+#include "worker/thread_stacks.h"
 
 namespace composer {
 namespace {
@@ -90,6 +91,9 @@ absl::Status Attach(WorkerContext& context) {
   if (!context.place.progress_page_path.empty()) {
     ASSIGN_OR_RETURN(options.page, ProgressPage::Open(context.place.progress_page_path));
   }
+  options.write_stacks = [rank = context.place.rank](const std::string& folder) {
+    if (const absl::Status status = WriteStacks(folder, rank); !status.ok()) LOG(WARNING) << "no stacks: " << status;
+  };
   context.agent = std::make_unique<WorkerAgent>(std::move(options));
   context.supervision = std::make_unique<AgentSupervision>(*context.agent);
   return absl::OkStatus();

@@ -46,6 +46,8 @@ absl::StatusOr<proto::JobStatus> ControlClient::Status() {
 }
 
 absl::Status ControlClient::Save(const std::string& who) { return Ask(*stub_, &proto::Control::Stub::Save, who); }
+absl::Status ControlClient::Profile(const std::string& who) { return Ask(*stub_, &proto::Control::Stub::Profile, who); }
+absl::Status ControlClient::Stacks(const std::string& who) { return Ask(*stub_, &proto::Control::Stub::Stacks, who); }
 absl::Status ControlClient::Drain(const std::string& who) { return Ask(*stub_, &proto::Control::Stub::Drain, who); }
 absl::Status ControlClient::Stop(const std::string& who) { return Ask(*stub_, &proto::Control::Stub::Stop, who); }
 

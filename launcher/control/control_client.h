@@ -1,4 +1,5 @@
-// A launcher's control service, as used by `composer status`, `save`, `drain` and `stop`.
+// A launcher's control service, as used by `composer status`, `top`, `save`, `profile`, `stacks`, `drain` and
+// `stop`.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -22,6 +23,8 @@ class ControlClient {
   // These return kUnavailable when the launcher has ended or does not answer within 5 s.
   absl::StatusOr<proto::JobStatus> Status();
   absl::Status Save(const std::string& who);
+  absl::Status Profile(const std::string& who);
+  absl::Status Stacks(const std::string& who);
   absl::Status Drain(const std::string& who);
   absl::Status Stop(const std::string& who);
 

@@ -71,6 +71,10 @@ std::vector<Option> SaveOptions(Arguments& a) {
           {.name = "all", .help = "every job of yours on this machine", .set = IntoBool(&a.all)}};
 }
 
+std::vector<Option> InspectOptions(Arguments& a) {
+  return {{.name = "all", .help = "every job of yours on this machine", .set = IntoBool(&a.all)}};
+}
+
 std::vector<Option> EndOptions(Arguments& a) {
   return {{.name = "wait", .help = "return when the launcher has ended, and say how", .set = IntoBool(&a.wait)},
           {.name = "all", .help = "every job of yours on this machine", .set = IntoBool(&a.all)}};
@@ -220,6 +224,12 @@ absl::Status ChangeJobs(const Arguments& a, const Environment& environment, JobC
 absl::Status Save(const Arguments& a, const Environment& environment) {
   return ChangeJobs(a, environment, JobChange::kSave);
 }
+absl::Status Profile(const Arguments& a, const Environment& environment) {
+  return ChangeJobs(a, environment, JobChange::kProfile);
+}
+absl::Status Stacks(const Arguments& a, const Environment& environment) {
+  return ChangeJobs(a, environment, JobChange::kStacks);
+}
 absl::Status Drain(const Arguments& a, const Environment& environment) {
   return ChangeJobs(a, environment, JobChange::kDrain);
 }
@@ -285,8 +295,12 @@ const std::map<std::string, Command, std::less<>>& Commands() {
       {"status",
        {StatusOptions, Status, "[JOB]", "Shows how a job is doing: nodes, ranks, step, restarts, last cause."}},
       {"top",
-       {TopOptions, Top, "[JOB]", "Shows the ranks of a job each second; s saves a checkpoint, d drains, q quits."}},
+       {TopOptions, Top, "[JOB]",
+        "Shows the ranks of a job each second; s saves a checkpoint, p profiles, t writes stacks, d drains, q quits."}},
       {"save", {SaveOptions, Save, "JOB", "Lets a job save a checkpoint after its next step and go on."}},
+      {"profile",
+       {InspectOptions, Profile, "JOB", "Lets a job profile its next batches and go on; see docs/profiling.md."}},
+      {"stacks", {InspectOptions, Stacks, "JOB", "Lets the ranks of this node write what each of their threads does."}},
       {"drain", {EndOptions, Drain, "JOB", "Lets a job save a checkpoint and stop, as SIGTERM does."}},
       {"stop", {EndOptions, Stop, "JOB", "Ends a job now, without a checkpoint."}},
       {"logs", {LogsOptions, Logs, "[JOB]", "Prints the output of a rank of a YAML job."}}};

@@ -49,6 +49,14 @@ class ControlServer::Service final : public proto::Control::CallbackService {
                                  proto::SaveReply*) override {
     return Ask(context, ControlRequest::Kind::kSave, request->who());
   }
+  grpc::ServerUnaryReactor* Profile(grpc::CallbackServerContext* context, const proto::InspectRequest* request,
+                                    proto::InspectReply*) override {
+    return Ask(context, ControlRequest::Kind::kProfile, request->who());
+  }
+  grpc::ServerUnaryReactor* Stacks(grpc::CallbackServerContext* context, const proto::InspectRequest* request,
+                                   proto::InspectReply*) override {
+    return Ask(context, ControlRequest::Kind::kStacks, request->who());
+  }
   grpc::ServerUnaryReactor* Drain(grpc::CallbackServerContext* context, const proto::EndRequest* request,
                                   proto::EndReply*) override {
     return Ask(context, ControlRequest::Kind::kDrain, request->who());

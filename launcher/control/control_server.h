@@ -41,7 +41,7 @@ class ControlAnswer {
 };
 
 struct ControlRequest {
-  enum class Kind { kStatus, kSave, kDrain, kStop };
+  enum class Kind { kStatus, kSave, kProfile, kStacks, kDrain, kStop };
   Kind kind = Kind::kStatus;
   std::string who;  // who sends the request, for the message
   ControlAnswer answer;

@@ -36,6 +36,14 @@ std::string DescribeEnd(const std::string& run_folder) {
   return absl::StrCat(end, "; last checkpoint: ", checkpoint.empty() ? "none" : checkpoint);
 }
 
+// Only our own workers can do more than end, while there are any.
+absl::Status CheckCan(const proto::JobStatus& status, const std::string& name, absl::string_view verb) {
+  if (status.run_name().empty())
+    return absl::InvalidArgumentError(absl::StrCat(name, " is not a YAML job: a program cannot be asked to ", verb));
+  if (status.state() == "running") return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat(name, " is ", status.state(), ": no worker is there to ", verb));
+}
+
 absl::StatusOr<std::string> WaitForSave(ControlClient& client, const AskedJob& asked) {
   while (true) {
     const absl::StatusOr<proto::JobStatus> status = client.Status();
@@ -58,11 +66,7 @@ absl::StatusOr<AskedJob> AskJob(ControlClient& client, JobChange change) {
                     .step = status.step()};
   switch (change) {
     case JobChange::kSave: {
-      if (!trains)
-        return absl::InvalidArgumentError(
-            absl::StrCat(asked.name, " is not a YAML job: a program cannot be asked to save"));
-      if (status.state() != "running")
-        return absl::UnavailableError(absl::StrCat(asked.name, " is ", status.state(), ": no worker is there to save"));
+      RETURN_IF_ERROR(CheckCan(status, asked.name, "save"));
       RETURN_IF_ERROR(client.Save(Who("save")));
       const std::string& last = status.last_checkpoint();
       asked.said =
@@ -70,6 +74,19 @@ absl::StatusOr<AskedJob> AskJob(ControlClient& client, JobChange change) {
                        last.empty() ? "none" : last);
       break;
     }
+    case JobChange::kProfile:
+      RETURN_IF_ERROR(CheckCan(status, asked.name, "profile"));
+      RETURN_IF_ERROR(client.Profile(Who("profile")));
+      asked.said = absl::StrCat(asked.name, ": its ranks profile the next batches and go on; traces and verdicts: ",
+                                JoinPath(status.run_folder(), "traces"));
+      break;
+    case JobChange::kStacks:
+      RETURN_IF_ERROR(CheckCan(status, asked.name, "write stacks"));
+      RETURN_IF_ERROR(client.Stacks(Who("stacks")));
+      asked.said =
+          absl::StrCat(asked.name, ": its ranks on ", status.host(),
+                       " write the stacks of their threads: ", JoinPath(status.run_folder(), "logs/stacks-rank-*.txt"));
+      break;
     case JobChange::kDrain:
       RETURN_IF_ERROR(client.Drain(Who("drain")));
       asked.said = absl::StrCat("draining ", asked.name,

@@ -1,4 +1,4 @@
-// What `composer save`, `drain` and `stop` request from a running job, and the messages about it.
+// What `composer save`, `profile`, `stacks`, `drain` and `stop` request from a running job, and the messages about it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace composer {
 
-enum class JobChange { kSave, kDrain, kStop };
+enum class JobChange { kSave, kProfile, kStacks, kDrain, kStop };
 
 struct AskedJob {
   std::string name;        // "mnist (pid 42)"
@@ -21,12 +21,12 @@ struct AskedJob {
   int64_t step = 0;        // when the request was made
 };
 
-// Sends the request. Returns kInvalidArgument for a program, which cannot save, and kUnavailable if no worker can do it
-// or the launcher does not answer.
+// Sends the request. Returns kInvalidArgument for a program, which only knows kDrain and kStop, and kUnavailable if no
+// worker can do it or the launcher does not answer.
 absl::StatusOr<AskedJob> AskJob(ControlClient& client, JobChange change);
 
-// Blocks until the change is done; returns one line that says how. `run` is unset for a job of another machine. Returns
-// kUnavailable if a job that was to save has ended first.
+// Blocks until a save, a drain or a stop is done; returns one line that says how. `run` is unset for a job of another
+// machine. Returns kUnavailable if a job that was to save has ended first.
 absl::StatusOr<std::string> WaitForJob(ControlClient& client, const std::optional<RunFile>& run, const AskedJob& asked,
                                        JobChange change);
 

@@ -160,6 +160,8 @@ absl::Status ShowTop(ControlClient& client, bool local) {
     for (char key = 0; absl::Now() < next && (key = screen.Key(next - absl::Now())) != 0;) {
       if (key == 'q') return absl::OkStatus();
       if (key == 's') message = Change(client, JobChange::kSave);
+      if (key == 'p') message = Change(client, JobChange::kProfile);
+      if (key == 't') message = Change(client, JobChange::kStacks);
       if (key == 'd') message = Change(client, JobChange::kDrain);
       if (key == 'j') first += 10;
       if (key == 'k') first -= 10;

@@ -1,4 +1,5 @@
-// `composer top`: a table of a job's ranks that is drawn anew each second, with keys to save a checkpoint and to drain.
+// `composer top`: a table of a job's ranks that is drawn anew each second, with keys to save a checkpoint, to
+// profile, to see the stacks of its threads and to drain.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

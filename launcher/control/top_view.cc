@@ -92,7 +92,8 @@ std::string RenderTop(const TopFrame& frame) {
   lines.push_back(end - first < ranks.size()
                       ? absl::StrFormat("ranks %d to %d of %d: j and k scroll", first, end - 1, ranks.size())
                       : "");
-  lines.push_back(frame.message.empty() ? "q quit  s save a checkpoint  d drain  j/k scroll" : frame.message);
+  lines.push_back(frame.message.empty() ? "q quit  s save  p profile  t stacks of the threads  d drain  j/k scroll"
+                                        : frame.message);
   std::string text;
   const size_t shown = std::min(lines.size(), static_cast<size_t>(std::max(1, frame.rows)));
   for (size_t i = 0; i < shown; ++i) absl::StrAppend(&text, i == 0 ? "" : "\n", Cut(lines[i], frame.columns));

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/console.h"
+#include "base/file.h"
 #include "launcher/control/rank_status.h"
 #include "launcher/supervise/stop_request.h"
 #include "launcher/supervise/supervisor.h"
@@ -19,6 +20,16 @@ void Supervisor::Handle(ControlRequest request) {
   if (request.kind == ControlRequest::Kind::kSave && running()) {
     PrintToUser(absl::StrCat(who, ": the workers checkpoint and continue"));
     parts_.hub.Save(request.who);
+  }
+  if (request.kind == ControlRequest::Kind::kProfile && running()) {
+    PrintToUser(absl::StrCat(who, ": the workers profile the next batches"));
+    parts_.hub.Profile();
+  }
+  // Also of workers that are asked to leave and do not.
+  if (request.kind == ControlRequest::Kind::kStacks && options_.plan.job && !workers_.AllGone()) {
+    const std::string folder = JoinPath(options_.plan.run_folder, "logs");
+    PrintToUser(absl::StrCat(who, ": the workers write their stacks to ", folder));
+    parts_.hub.WriteStacks(folder);
   }
   if (request.kind == ControlRequest::Kind::kDrain) Apply(job_event::StopAsked{kNoticeSignal, who});
   if (request.kind == ControlRequest::Kind::kStop) Apply(job_event::KillAsked{who});

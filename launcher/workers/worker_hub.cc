@@ -176,6 +176,18 @@ void WorkerHub::Save(const std::string& reason) {
   service_->SendToAttached(message);
 }
 
+void WorkerHub::Profile() {
+  proto::LauncherMessage message;
+  message.mutable_profile();
+  service_->SendToAttached(message);
+}
+
+void WorkerHub::WriteStacks(const std::string& folder) {
+  proto::LauncherMessage message;
+  message.mutable_stacks()->set_folder(folder);
+  service_->SendToAttached(message);
+}
+
 void WorkerHub::EndGeneration(const std::string& cause) {
   proto::LauncherMessage message;
   message.mutable_generation_over()->set_cause(cause);

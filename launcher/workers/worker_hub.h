@@ -50,6 +50,9 @@ class WorkerHub {
   void BeginGeneration(uint64_t generation);
   // Asks the attached workers for a checkpoint; they go on training.
   void Save(const std::string& reason);
+  // Asks the attached workers to profile the next batches, or to write the stacks of their threads into a folder.
+  void Profile();
+  void WriteStacks(const std::string& folder);
   // Drain and EndGeneration also reach workers that attach later.
   void Drain(const std::string& reason);
   void EndGeneration(const std::string& cause);

@@ -61,7 +61,7 @@ class StatusTest(harness.JobTest):
         self.assertEqual([m["restarts"] for m in status["members"]], [1, 1])
         self.assertIn("rank 2 was killed by SIGKILL", status["last_cause"])
 
-    def test_top_shows_the_ranks_and_its_keys_save_and_drain(self):
+    def test_top_shows_the_ranks_and_its_keys_act_on_the_job(self):
         job = self.write_job("topped", callbacks={"throttle": {"seconds": 0.05}}, max_duration="5000ba", save_interval="1000ba")
         launcher = self.start("-n", 2, job)
         self.wait_for_batch("topped", 3, 60)
@@ -72,6 +72,20 @@ class StatusTest(harness.JobTest):
         os.write(screen, b"s")
         self.read_until(screen, shown, rb"checkpoint")
         self.wait_for(lambda: list((self.run_folder("topped") / "checkpoints").glob("ep*-ba*")), "a checkpoint")
+        os.write(screen, b"p")
+        self.read_until(screen, shown, rb"profile the next batches")
+        traces = self.run_folder("topped") / "traces"
+        self.wait_for(lambda: len(list(traces.glob("*.verdict.txt"))) == 2, "a verdict of each rank")
+        batches = {path.name.split("-rank")[0] for path in traces.glob("ep*.verdict.txt")}
+        self.assertEqual(len(batches), 1, "all ranks record the same batches")
+        self.assertRegex(next(traces.glob("*rank0.verdict.txt")).read_text(), r"4 batches")
+        os.write(screen, b"t")
+        self.read_until(screen, shown, rb"write the stacks of their threads")
+        stacks = self.run_folder("topped") / "logs"
+        self.wait_for(lambda: len(list(stacks.glob("stacks-rank-0000?.txt"))) == 2, "the stacks of each rank")
+        text = (stacks / "stacks-rank-00001.txt").read_text()
+        self.assertRegex(text, rf"^rank 1 \(pid {self.workers('topped')[1]}\) at .*Z?: \d+ threads\n")
+        self.assertRegex(text, r"\nthread \d+ composer_worker, the main thread, [RSD].*:\n  #0 .*\n(  #.*\n)*.*composer::")
         os.write(screen, b"d")
         self.assertEqual(launcher.wait(30), 75)
         self.read_until(screen, shown, rb"\x1b\[\?1049l")  # the job has ended: the screen from before is back

@@ -178,7 +178,7 @@ TEST_F(ControlTest, WhatChangesAJobNeverGuessesWhich) {
   Launched run(dir_, Binary(), LongJob());
   ASSERT_TRUE(Stepping());
   const std::string name = absl::StrCat("job (pid ", run.pid(), ")");
-  for (const std::string command : {"stop", "drain", "save"}) {
+  for (const std::string command : {"stop", "drain", "save", "profile", "stacks"}) {
     const Output unnamed = Command({command});
     EXPECT_EQ(unnamed.code, 64) << command;
     EXPECT_THAT(unnamed.err, AllOf(HasSubstr("say which job, by name or pid, or --all"), HasSubstr(name)));
@@ -206,6 +206,39 @@ TEST_F(ControlTest, SaveSaysWhereAndWaits) {
   const Output stopped = Command({"stop", "job", "--wait"});
   EXPECT_THAT(stopped.out, AllOf(HasSubstr("are killed now, without a checkpoint"), HasSubstr("has ended at step ")));
   EXPECT_EQ(run.Wait(), 143);
+}
+
+TEST_F(ControlTest, ProfileAndStacksReachEachRank) {
+  Launched run(dir_, Binary(), LongJob());
+  ASSERT_TRUE(Stepping());
+  const std::string folder = dir_.Path("runs/job");
+  const Output profile = Command({"profile", "job"});
+  EXPECT_EQ(profile.code, 0) << profile.err;
+  EXPECT_THAT(profile.out, HasSubstr("its ranks profile the next batches and go on; traces and verdicts: " + folder));
+  const Output stacks = Command({"stacks", "job"});
+  EXPECT_EQ(stacks.code, 0) << stacks.err;
+  EXPECT_THAT(stacks.out, HasSubstr(folder + "/logs/stacks-rank-*.txt"));
+  for (const std::string rank : {"0", "1"}) {
+    const auto log = [&] { return Command({"logs", folder, "--rank=" + rank}).out; };
+    EXPECT_TRUE(
+        WaitUntil([&] { return absl::StrContains(log(), "is to write " + folder + "/logs"); }, absl::Seconds(15)));
+    EXPECT_THAT(log(), HasSubstr("rank " + rank + " is to profile"));
+  }
+  EXPECT_EQ(Command({"stop", "job", "--wait"}).code, 0);
+  EXPECT_EQ(run.Wait(), 143);
+  EXPECT_THAT(run.err(), HasSubstr("asked by composer stacks"));
+}
+
+TEST_F(ControlTest, AProgramHasNothingToProfile) {
+  Launched run(dir_, Binary(), {"-n1", "-c", "sleep", "60"});
+  ASSERT_TRUE(WaitUntil([&] { return Command({"status"}).code == 0; }, absl::Seconds(15)));
+  for (const std::string command : {"profile", "stacks"}) {
+    const Output refused = Command({command, "--all"});
+    EXPECT_EQ(refused.code, 64) << command;
+    EXPECT_THAT(refused.err, HasSubstr("is not a YAML job: a program cannot be asked to"));
+  }
+  EXPECT_EQ(Command({"stop", "--all", "--wait"}).code, 0);
+  run.Wait();
 }
 
 TEST_F(ControlTest, LogsOfARankAcrossGenerations) {

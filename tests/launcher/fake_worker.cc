@@ -165,6 +165,9 @@ class FakeWorker {
     while (stream_->Read(&message)) {
       if (message.has_drain()) draining_ = true;
       if (message.has_save()) saving_ = true;
+      if (message.has_profile()) std::fprintf(stderr, "rank %d is to profile\n", rank_);
+      if (message.has_stacks())
+        std::fprintf(stderr, "rank %d is to write %s\n", rank_, message.stacks().folder().c_str());
       if (message.has_generation_over()) over_ = true;
     }
     listening_ = false;

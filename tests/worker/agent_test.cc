@@ -182,6 +182,54 @@ TEST(WorkerAgent, DrainSetsTheFlag) {
   EXPECT_FALSE(departure.called.HasBeenNotified());
 }
 
+TEST(WorkerAgent, ARequestForAProfileIsTakenOnce) {
+  FakeHub hub;
+  Departure departure;
+  WorkerAgent agent(OptionsFor(hub, departure));
+  EXPECT_FALSE(agent.TakeProfileRequest());
+  proto::LauncherMessage message;
+  message.mutable_profile();
+  hub.Say(message);
+  const absl::Time deadline = absl::Now() + kLong;
+  bool taken = false;
+  while (!taken && absl::Now() < deadline) taken = agent.TakeProfileRequest();
+  EXPECT_TRUE(taken);
+  EXPECT_FALSE(agent.TakeProfileRequest());
+  EXPECT_FALSE(agent.drain_requested());
+}
+
+TEST(WorkerAgent, StacksAreWrittenOnAThreadOfTheirOwnOneAtATime) {
+  FakeHub hub;
+  Departure departure;
+  absl::Notification go_on;
+  std::atomic<int> calls = 0;
+  WorkerAgent::Options options = OptionsFor(hub, departure);
+  options.write_stacks = [&](const std::string& folder) {
+    EXPECT_EQ(folder, "run/logs");
+    if (++calls == 1) go_on.WaitForNotification();
+  };
+  WorkerAgent agent(std::move(options));
+  const auto wait_for = [](const std::function<bool()>& there) {
+    const absl::Time deadline = absl::Now() + kLong;
+    while (!there() && absl::Now() < deadline) std::this_thread::yield();
+    EXPECT_TRUE(there());
+  };
+  proto::LauncherMessage stacks, drain;
+  stacks.mutable_stacks()->set_folder("run/logs");
+  drain.mutable_drain();
+  hub.Say(stacks);
+  wait_for([&] { return calls == 1; });
+  hub.Say(stacks);  // dropped: the first one is not done
+  hub.Say(drain);
+  wait_for([&] { return agent.drain_requested(); });  // which is heard meanwhile
+  EXPECT_EQ(calls, 1);
+  go_on.Notify();
+  wait_for([&] {
+    hub.Say(stacks);
+    return calls >= 2;
+  });
+}
+
 TEST(WorkerAgent, EndOfTheGenerationMakesItLeave) {
   FakeHub hub;
   Departure departure;

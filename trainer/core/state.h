@@ -107,6 +107,8 @@ struct StepRequests {
   bool stop = false;
   bool save = false;
   bool skip_update = false;
+  // Somebody asks for a profile of the next batches: set after the same step on all ranks, taken back by the profiler.
+  bool profile = false;
 };
 
 struct State {

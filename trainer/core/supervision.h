@@ -25,6 +25,8 @@ class Supervision {
   virtual bool DrainRequested() const { return false; }
   // Returns true once for each request for a checkpoint. Called every step.
   virtual bool TakeSaveRequest() { return false; }
+  // Returns true once for each request for a profile of the next batches. Called every step.
+  virtual bool TakeProfileRequest() { return false; }
 };
 
 }  // namespace composer

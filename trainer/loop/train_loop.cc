@@ -179,6 +179,7 @@ void TrainLoop::Step() {
   stop_ = stop_ || agreed.stop_votes > 0;
   save_failed_ = agreed.save_failures > 0;
   save_asked_ = agreed.save_votes > 0;
+  state_.requests.profile = state_.requests.profile || agreed.profile_votes > 0;
   LogStep(request.measure);
   state_.clock.previous_timestamp = state_.timestamp;
   if (state_.clock.lagging) state_.clock.lagging = state_.timestamp;
@@ -212,6 +213,7 @@ StepMessage TrainLoop::OwnMessage() {
   message.drain_votes = parts_.supervision.DrainRequested() ? 1 : 0;
   message.save_votes = state_.requests.save || parts_.supervision.TakeSaveRequest() ? 1 : 0;
   state_.requests.save = false;
+  message.profile_votes = parts_.supervision.TakeProfileRequest() ? 1 : 0;
   for (const RunCheckpoints* checkpoints : parts_.all_checkpoints) message.save_failures |= checkpoints->HasFailed();
   const absl::Time now = parts_.clock.Now();
   data_wait_.Add(waited_, now - step_started_);

@@ -105,13 +105,16 @@ void Profiler::CloseHandlers() {
   for (const auto& handler : std::exchange(options_.trace_handlers, {})) WarnIfError(handler->Close(), handler->name());
 }
 
-ProfilerAction Profiler::Action(const State& state) const {
+ProfilerAction Profiler::Action(State& state) {
   const Timestamp& now = state.timestamp;
   // BEFORE_DATALOADER occurs once more at the end of an epoch.
   if (state.clock.batches_per_epoch > 0 && now.batch_in_epoch >= state.clock.batches_per_epoch)
     return ProfilerAction::kSkip;
-  return options_.schedule(
-      {now.batch_in_epoch, state.clock.batches_per_epoch, now.epoch == resumed_epoch_ ? resumed_at_ : 0});
+  const SchedulePosition position = {now.batch_in_epoch, state.clock.batches_per_epoch,
+                                     now.epoch == resumed_epoch_ ? resumed_at_ : 0};
+  if (std::exchange(state.requests.profile, false)) asked_.Ask();
+  const std::optional<ProfilerAction> asked = asked_.Next(position);
+  return asked.has_value() ? *asked : options_.schedule(position);
 }
 
 void Profiler::BeginBatch(State& state) {

@@ -1,4 +1,5 @@
-// Records the batches chosen by a schedule and writes for each recorded window into `folder`
+// Records the batches chosen by a schedule, and those that somebody asks for while the run goes on
+// (StepRequests::profile), and writes for each recorded window into `folder`
 //
 //   ep{epoch}-ba{batch}-rank{rank}.json            timeline: events, algorithms, callbacks, parts of the step,
 //                                                  LibTorch's operators and kernels, machine figures (trace_file.h)
@@ -77,7 +78,7 @@ class Profiler final : public Callback {
  private:
   enum class Mode { kIdle, kWarmingUp, kRecording };
 
-  ProfilerAction Action(const State& state) const;
+  ProfilerAction Action(State& state);
   void BeginBatch(State& state);
   void EndBatch(State& state);
   void WarmUp(State& state);
@@ -101,6 +102,7 @@ class Profiler final : public Callback {
   std::unique_ptr<LayerCosts> costs_;
   Mode mode_ = Mode::kIdle;
   bool save_at_batch_end_ = false;
+  AskedWindow asked_;
   Window window_;
   int64_t resumed_epoch_ = -1, resumed_at_ = 0;
   struct Saved {

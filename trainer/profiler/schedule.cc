@@ -16,6 +16,15 @@ ProfilerAction CyclicSchedule::operator()(const SchedulePosition& position) cons
   return at == cycle - 1 || ends_epoch ? ProfilerAction::kActiveAndSave : ProfilerAction::kActive;
 }
 
+std::optional<ProfilerAction> AskedWindow::Next(const SchedulePosition& position) {
+  if (left_ == 0) return std::nullopt;
+  if (--left_ >= kActive) return ProfilerAction::kWarmup;
+  const bool ends_epoch = position.batches_per_epoch > 0 && position.batch_in_epoch == position.batches_per_epoch - 1;
+  if (left_ > 0 && !ends_epoch) return ProfilerAction::kActive;
+  left_ = 0;
+  return ProfilerAction::kActiveAndSave;
+}
+
 absl::Status CyclicSchedule::Validate() const {
   const struct {
     const char* name;

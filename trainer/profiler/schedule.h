@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "absl/status/status.h"
 
@@ -35,6 +36,19 @@ struct CyclicSchedule {
   ProfilerAction operator()(const SchedulePosition& position) const;
   // Returns kInvalidArgument that names the field when one is negative or active is less than 1.
   absl::Status Validate() const;
+};
+
+// The batches that somebody asks for while a run goes on (`composer profile`), whatever the schedule says: one warm-up
+// and four recorded ones, fewer where an epoch ends before. A request meanwhile is answered by these.
+class AskedWindow {
+ public:
+  void Ask() { left_ = left_ > 0 ? left_ : kWarmup + kActive; }
+  // Called once for each batch, before it. nullopt: nobody has asked, and the schedule decides.
+  std::optional<ProfilerAction> Next(const SchedulePosition& position);
+
+ private:
+  static constexpr int kWarmup = 1, kActive = 4;
+  int left_ = 0;
 };
 
 }  // namespace composer

@@ -30,7 +30,8 @@ StepMessage StepMessage::VotesOnly() const {
 
 void StepMessage::Encode(absl::Span<float> out) const {
   float* next = out.data();
-  for (const int votes : {stop_votes, drain_votes, out_of_memory, save_failures, save_votes, with_more_parts})
+  for (const int votes :
+       {stop_votes, drain_votes, out_of_memory, save_failures, save_votes, profile_votes, with_more_parts})
     *next++ = static_cast<float>(votes);
   *next++ = seconds;
   for (const int64_t count : {samples, tokens, trained_samples, loss_tokens}) {
@@ -45,7 +46,7 @@ StepMessage StepMessage::Decode(absl::Span<const float> in) {
   StepMessage message;
   const float* next = in.data();
   for (int* votes : {&message.stop_votes, &message.drain_votes, &message.out_of_memory, &message.save_failures,
-                     &message.save_votes, &message.with_more_parts})
+                     &message.save_votes, &message.profile_votes, &message.with_more_parts})
     *votes = static_cast<int>(*next++);
   message.seconds = *next++;
   for (int64_t* count : {&message.samples, &message.tokens, &message.trained_samples, &message.loss_tokens}) {

@@ -26,6 +26,7 @@ struct StepMessage {
   int out_of_memory = 0;        // ranks that ran out; all discard the step and repeat it with smaller microbatches
   int save_failures = 0;        // ranks whose background save failed; all end with its error
   int save_votes = 0;           // ranks that were asked for a checkpoint now
+  int profile_votes = 0;        // ranks that were asked for a profile of the next batches
   int with_more_parts = 0;      // ranks whose model has more than kMaxLossParts losses
   float seconds = 0;            // rank 0's time since the last step; other ranks send 0
   std::array<double, kMaxLossParts> weighted_parts{};  // like weighted_loss
@@ -34,7 +35,7 @@ struct StepMessage {
   // once.
   StepMessage VotesOnly() const;
 
-  static constexpr int kLength = 19 + (1 + kMaxLossParts) * WireNumber::kLength;  // floats
+  static constexpr int kLength = 20 + (1 + kMaxLossParts) * WireNumber::kLength;  // floats
   // out and in have kLength elements.
   void Encode(absl::Span<float> out) const;
   static StepMessage Decode(absl::Span<const float> in);

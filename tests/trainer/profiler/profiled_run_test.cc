@@ -294,5 +294,30 @@ TEST(ProfiledRun, TwoRanksAlignInOneFileAndMakeNoCollectiveForIt) {
   }
 }
 
+// One rank of two is asked; both record the same batches.
+TEST(ProfiledRun, ARequestToOneRankIsFollowedByAllAtOnce) {
+  struct Asks final : Supervision {
+    bool TakeProfileRequest() override { return ++calls == 1; }
+    int calls = 0;
+  };
+  const TempDir folder;
+  Asks asks;
+  const auto results = TrainOnRanks(2, [&](int rank) {
+    TrainerOptions options = SmallRun();
+    options.run_folder = folder.path();
+    ProfilerOptions profiler;
+    profiler.schedule = [](const SchedulePosition&) { return ProfilerAction::kSkip; };
+    profiler.ops = {.record_shapes = false, .profile_memory = false, .with_flops = false};
+    profiler.memory_filename = "";
+    options.callbacks.push_back(std::make_unique<Profiler>(profiler));
+    if (rank == 1) options.supervision = &asks;
+    return options;
+  });
+  for (const RunResult& result : results) EXPECT_TRUE(result.status.ok()) << result.status;
+  // The first step carries the vote; the second batch warms up; the epoch of 5 ends in the window.
+  EXPECT_THAT(*ListDir(folder.Path("traces")),
+              ::testing::IsSupersetOf({"ep0-ba5-rank0.json", "ep0-ba5-rank1.json", "merged_trace.json"}));
+}
+
 }  // namespace
 }  // namespace composer

@@ -113,6 +113,27 @@ TEST(Profiler, SkipsFromWhereTheEpochWasResumed) {
   EXPECT_EQ(run.traced, "-T--T-");
 }
 
+TEST(Profiler, RecordsWhatIsAskedForWhateverTheScheduleSays) {
+  Driver run(SpansOnly({.skip_first = 1000}));
+  run.Batches(2);
+  run.state.requests.profile = true;
+  run.Batches(8);
+  EXPECT_FALSE(run.state.requests.profile) << "taken";
+  EXPECT_EQ(run.traced, "--TTTTT---");
+  EXPECT_THAT(run.Files(), ElementsAre("ep0-ba7-rank0.json", "ep0-ba7-rank0.verdict.txt"));
+  EXPECT_EQ(CountNamed(run.Trace("ep0-ba7-rank0.json"), "forward"), 4);
+}
+
+TEST(Profiler, TheScheduleGoesOnAfterWhatWasAskedFor) {
+  Driver run(SpansOnly({.warmup = 0, .active = 8}));
+  run.Batches(1);
+  run.state.requests.profile = true;
+  run.Batches(9);
+  EXPECT_EQ(run.traced, "TTTTTTTT--");
+  EXPECT_THAT(run.Files(), ElementsAre("ep0-ba1-rank0.json", "ep0-ba1-rank0.verdict.txt", "ep0-ba6-rank0.json",
+                                       "ep0-ba6-rank0.verdict.txt", "ep0-ba8-rank0.json", "ep0-ba8-rank0.verdict.txt"));
+}
+
 TEST(Profiler, AnErrorInsideAWindowStillWritesIt) {
   Driver run(SpansOnly({.warmup = 0, .active = 5}));
   run.Batches(2);

@@ -38,6 +38,30 @@ TEST(CyclicSchedule, IsComposers) {
   }
 }
 
+TEST(AskedWindow, OneWarmUpAndFourBatchesOrFewer) {
+  const struct {
+    int64_t first;              // batch of an epoch of 10 in which it is asked
+    std::string_view expected;  // from there on; '-': the schedule decides
+  } kRows[] = {{0, "waaaA-----"}, {5, "waaaA"}, {6, "waaA"}, {8, "wA"}};
+  for (const auto& row : kRows) {
+    AskedWindow window;
+    std::string actions;
+    window.Ask();
+    for (int64_t batch = row.first; batch < 10; ++batch) {
+      const auto action = window.Next({batch, 10, 0});
+      actions += action.has_value() ? Letter(*action) : '-';
+      window.Ask();  // has no effect in the window itself
+      if (actions.back() == 'A') break;
+    }
+    for (AskedWindow none; actions.size() < row.expected.size();) actions += none.Next({9, 10, 0}) ? '?' : '-';
+    EXPECT_EQ(actions, row.expected);
+  }
+  AskedWindow window;
+  window.Ask();
+  EXPECT_EQ(window.Next({9, 10, 0}), ProfilerAction::kWarmup) << "the last batch of an epoch";
+  EXPECT_EQ(window.Next({0, 10, 0}), ProfilerAction::kActive) << "and the next one goes on";
+}
+
 TEST(CyclicSchedule, RefusesWhatMakesNoSense) {
   EXPECT_TRUE(CyclicSchedule{}.Validate().ok());
   EXPECT_EQ((CyclicSchedule{.active = 0}.Validate().message()), "profiler.schedule.active: 0, must be at least 1");

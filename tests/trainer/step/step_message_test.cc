@@ -26,5 +26,23 @@ TEST(StepMessage, SumsOverManyRanksAreExact) {
   EXPECT_EQ(total.drain_votes, 0);
 }
 
+TEST(StepMessage, EachVoteKeepsItsPlace) {
+  StepMessage own;
+  int StepMessage::* const kVotes[] = {
+      &StepMessage::stop_votes, &StepMessage::drain_votes,   &StepMessage::out_of_memory,  &StepMessage::save_failures,
+      &StepMessage::save_votes, &StepMessage::profile_votes, &StepMessage::with_more_parts};
+  int number = 0;
+  for (int StepMessage::* vote : kVotes) own.*vote = ++number;
+  own.samples = 1000;
+  own.seconds = 0.25;
+  std::vector<float> wire(StepMessage::kLength);
+  own.Encode(absl::MakeSpan(wire));
+  const StepMessage total = StepMessage::Decode(wire);
+  number = 0;
+  for (int StepMessage::* vote : kVotes) EXPECT_EQ(total.*vote, ++number);
+  EXPECT_EQ(total.samples, 1000);
+  EXPECT_EQ(total.seconds, 0.25F);
+}
+
 }  // namespace
 }  // namespace composer
