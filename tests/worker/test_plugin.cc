@@ -152,6 +152,30 @@ class EndsEarly final : public Callback {
   Time when_;
 };
 
+// Writes the names of the events that it sees into the run's folder, and keeps one file there.
+class Watcher final : public LoggerDestination {
+ public:
+  explicit Watcher(std::string folder) : folder_(std::move(folder)) {}
+  std::string name() const override { return "Watcher"; }
+  absl::Status Write(const MetricRecord&) override { return absl::OkStatus(); }
+  EventSet events() const override { return {Event::kFitStart, Event::kEpochEnd, Event::kFitEnd}; }
+  absl::Status See(Event event, const State& state) override {
+    std::ofstream(folder_ + "/seen", std::ios::app) << EventName(event) << " " << state.timestamp.batch << "\n";
+    return absl::OkStatus();
+  }
+  absl::Status TakeFile(absl::string_view, const std::string& path) override {
+    std::ofstream(folder_ + "/kept") << std::ifstream(path).rdbuf();
+    return absl::OkStatus();
+  }
+  absl::Status FetchFile(absl::string_view, const std::string& path) override {
+    std::ofstream(path) << std::ifstream(folder_ + "/kept").rdbuf();
+    return absl::OkStatus();
+  }
+
+ private:
+  std::string folder_;
+};
+
 class Doubles final : public Algorithm {
  public:
   std::string name() const override { return "Doubles"; }
@@ -273,6 +297,9 @@ void RegisterAll(PluginRegistry& registry) {
   registry.AddCallback("ends_early", [](PluginConfig& config) {
     const Time when = config.Time("when", "3ba");
     return [=] { return std::make_unique<EndsEarly>(when); };
+  });
+  registry.AddLogger("watcher", [](PluginConfig&) -> PluginLoggerFactory {
+    return [](const RunPlace& place) { return std::make_unique<Watcher>(place.run_folder); };
   });
   registry.AddAlgorithm("doubles", [](PluginConfig&) { return [] { return std::make_unique<Doubles>(); }; });
 }

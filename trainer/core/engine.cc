@@ -100,11 +100,14 @@ absl::Status Engine::Dispatch(Event event) {
     return absl::FailedPreconditionError("the engine is closed and runs no more events; make a new trainer");
   const MaybeSpan span(state_.tracer, spans_, event);
   if (event == Event::kInit) {
+    logger_.See(event, state_);
     RETURN_IF_ERROR(RunCallbacks(event));
     return RunAlgorithms(event);
   }
   RETURN_IF_ERROR(RunAlgorithms(event));
-  return RunCallbacks(event);
+  RETURN_IF_ERROR(RunCallbacks(event));
+  logger_.See(event, state_);
+  return absl::OkStatus();
 }
 
 // Asks all algorithms before applying the first, so that the changes of one do not decide whether another applies.

@@ -1,5 +1,6 @@
 // The engine is the only dispatcher of events. It runs the algorithms that match, in the order of the passes, then the
-// callbacks; at INIT callbacks come first. With a tracer in the state, each event, algorithm and callback is a span.
+// callbacks, then the loggers that want to see the event; at INIT loggers and callbacks come first. With a tracer in
+// the state, each event, algorithm and callback is a span.
 // Source: mosaicml composer/core/engine.py, passes.py.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -46,7 +47,7 @@ class EventSpans {
   std::array<std::unique_ptr<Made>, kNumEvents> made_;
 };
 
-// Threads: the training thread. An event without listeners costs two tests.
+// Threads: the training thread. An event without listeners costs three tests.
 class Engine {
  public:
   // Both must outlive the engine. It reads the lists of algorithms and callbacks here; later they change only through
@@ -60,7 +61,8 @@ class Engine {
   // Returns the first non-OK status, annotated with its origin and the event; the rest of the event is skipped. Returns
   // kFailedPrecondition after Close.
   absl::Status Run(Event event) {
-    return listened_.Has(event) || state_.tracer != nullptr ? Dispatch(event) : absl::OkStatus();
+    const bool wanted = listened_.Has(event) || logger_.events().Has(event) || state_.tracer != nullptr;
+    return wanted ? Dispatch(event) : absl::OkStatus();
   }
 
   // Whether events seed what algorithms draw, which is the default. Inside a step that is captured they must not.

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/log.h"
 
 namespace composer {
@@ -29,8 +30,14 @@ std::string TableJson(const TableRecord& table) {
   return json.dump(-1, ' ', /*ensure_ascii=*/false, nlohmann::json::error_handler_t::replace);
 }
 
+absl::Status LoggerDestination::FetchFile(absl::string_view, const std::string&) {
+  return absl::UnimplementedError(absl::StrCat("no file can be fetched from ", name()));
+}
+
 void Logger::AddDestination(std::unique_ptr<LoggerDestination> destination) {
-  destinations_.push_back(Slot{std::move(destination)});
+  const EventSet wanted = destination->events();
+  events_.Add(wanted);
+  destinations_.push_back(Slot{std::move(destination), wanted});
 }
 
 Logger::MetricId Logger::Intern(absl::string_view name) {
@@ -71,13 +78,33 @@ void Logger::Flush(const Timestamp& timestamp) {
 }
 
 void Logger::ForEach(const std::function<absl::Status(LoggerDestination&)>& call) {
+  for (Slot& slot : destinations_) Report(slot, Call(call, *slot.destination));
+}
+
+void Logger::Report(Slot& slot, const absl::Status& status) {
+  if (status.ok() || std::exchange(slot.failed, true)) return;
+  LOG(WARNING) << "something is missing from " << slot.destination->name()
+               << ", training continues; further failures are not reported: " << status;
+}
+
+void Logger::See(Event event, const State& state) {
   for (Slot& slot : destinations_) {
-    const absl::Status status = Call(call, *slot.destination);
-    if (status.ok() || slot.failed) continue;
-    slot.failed = true;
-    LOG(WARNING) << "something is missing from " << slot.destination->name()
-                 << ", training continues; further failures are not reported: " << status;
+    if (!slot.events.Has(event)) continue;
+    Report(slot,
+           Call([&](LoggerDestination& destination) { return destination.See(event, state); }, *slot.destination));
   }
+}
+
+absl::Status Logger::FetchFile(absl::string_view name, const std::string& path) {
+  absl::Status result = absl::UnimplementedError(absl::StrCat("no logger of this rank keeps files from which ", name,
+                                                              " could be fetched, as remote_uploader_downloader does"));
+  for (Slot& slot : destinations_) {
+    const absl::Status status =
+        Call([&](LoggerDestination& destination) { return destination.FetchFile(name, path); }, *slot.destination);
+    if (status.ok()) return status;
+    if (absl::IsUnimplemented(result) && !absl::IsUnimplemented(status)) result = status;
+  }
+  return result;
 }
 
 double Logger::Last(absl::string_view name) const {
@@ -112,6 +139,7 @@ void Logger::Close() {
     if (!status.ok() && !slot.failed) LOG(WARNING) << "closing " << slot.destination->name() << ": " << status;
   }
   destinations_.clear();
+  events_ = EventSet();
 }
 
 }  // namespace composer

@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "base/time.h"
+#include "trainer/core/event.h"
 
 namespace composer {
 
@@ -81,6 +82,14 @@ class LoggerDestination {
   // Called with each file that the run has finished writing, for destinations that keep copies elsewhere. `name` is
   // relative to the run folder. The file may change after the call returns.
   virtual absl::Status TakeFile(absl::string_view name, const std::string& path) { return absl::OkStatus(); }
+  // Writes a file that TakeFile took, in this run or an earlier one of the same name, to `path`, which is replaced.
+  // Waits for its upload if that is under way. kNotFound if it is not there; kUnimplemented if nothing can be fetched
+  // from this destination. Source: mosaicml's LoggerDestination.download_file.
+  virtual absl::Status FetchFile(absl::string_view name, const std::string& path);
+  // The events that the destination sees besides its records. Asked once, when it is added.
+  virtual EventSet events() const { return {}; }
+  // Called at each of these events, after algorithms and callbacks (at INIT before them).
+  virtual absl::Status See(Event event, const State& state) { return absl::OkStatus(); }
   virtual absl::Status Close() { return absl::OkStatus(); }
 };
 
@@ -108,6 +117,14 @@ class Logger {
   void LogImages(const ImageRecord& record);
   void LogTable(const TableRecord& record);
   void LogFile(absl::string_view name, const std::string& path);
+  // Fetches the file from the first destination that has it; see LoggerDestination::FetchFile. Else returns the first
+  // error that is not kUnimplemented, or kUnimplemented that says that no logger keeps files elsewhere: the answer on
+  // ranks without destinations.
+  absl::Status FetchFile(absl::string_view name, const std::string& path);
+  // Passes the event on to the destinations that want to see it.
+  void See(Event event, const State& state);
+  // Returns the events that any destination wants to see.
+  const EventSet& events() const { return events_; }
   // Callers need not make what is only logged (an image, say) when nobody takes it.
   bool has_destinations() const { return !destinations_.empty(); }
 
@@ -116,10 +133,13 @@ class Logger {
  private:
   struct Slot {
     std::unique_ptr<LoggerDestination> destination;
+    EventSet events;
     bool failed = false;
   };
   void ForEach(const std::function<absl::Status(LoggerDestination&)>& call);
+  static void Report(Slot& slot, const absl::Status& status);
 
+  EventSet events_;  // of all destinations
   std::vector<Slot> destinations_;
   absl::flat_hash_map<std::string, MetricId> ids_;
   std::vector<std::unique_ptr<std::string>> names_;  // stable addresses

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/loggers/remote_uploader.h"
 
+#include <fcntl.h>
 #include <fnmatch.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <system_error>
 
@@ -27,6 +31,26 @@ constexpr absl::string_view kCheckName = "uploads_begin_here.txt";
 bool MatchesAny(const std::vector<std::string>& patterns, const std::string& name) {
   return std::any_of(patterns.begin(), patterns.end(),
                      [&](const std::string& pattern) { return fnmatch(pattern.c_str(), name.c_str(), 0) == 0; });
+}
+
+// Reads in pieces into a file beside `path`, which then replaces it.
+absl::Status FetchObject(ObjectStore& store, const std::string& key, const std::string& path) {
+  constexpr int64_t kPiece = 8 << 20;
+  ASSIGN_OR_RETURN(const int64_t size, store.Size(key));
+  const std::string part = absl::StrCat(path, ".part-", getpid());
+  const int fd = open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) return ErrnoStatus(errno, "create", part);
+  absl::Status status;
+  std::string piece;
+  for (int64_t at = 0; status.ok() && at < size; at += kPiece) {
+    piece.resize(static_cast<size_t>(std::min(kPiece, size - at)));
+    status = store.Read(key, at, absl::MakeSpan(piece));
+    if (status.ok()) status = WriteAll(fd, piece, part);
+  }
+  if (close(fd) != 0) status.Update(ErrnoStatus(errno, "write", part));
+  if (status.ok() && rename(part.c_str(), path.c_str()) != 0) status = ErrnoStatus(errno, "rename to", path);
+  if (!status.ok()) RemoveFile(part).IgnoreError();
+  return status;
 }
 
 }  // namespace
@@ -67,6 +91,11 @@ absl::Status RemoteUploader::TakeFile(absl::string_view name, const std::string&
     return ErrnoStatus(error.value(), "copy for its upload", path);
   }
   return queue_.Add(KeyOf(name), staged);
+}
+
+absl::Status RemoteUploader::FetchFile(absl::string_view name, const std::string& path) {
+  RETURN_IF_ERROR(queue_.Flush(options_.flush_timeout));
+  return FetchObject(*store_, KeyOf(name), path);
 }
 
 std::vector<std::string> RemoteUploader::NamesInRunFolder() const {

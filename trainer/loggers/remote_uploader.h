@@ -49,6 +49,8 @@ class RemoteUploader final : public LoggerDestination {
   std::string name() const override { return "RemoteUploaderDownloader"; }
   absl::Status Write(const MetricRecord& record) override;
   absl::Status TakeFile(absl::string_view name, const std::string& path) override;
+  // Waits for uploads up to flush_timeout. The file is read in pieces, whatever its size.
+  absl::Status FetchFile(absl::string_view name, const std::string& path) override;
   absl::Status Close() override;
 
  private:

@@ -110,6 +110,21 @@ TEST_F(PluginTest, TrainsWhatThePluginMakes) {
   EXPECT_NEAR((*trainer)->state().model->named_parameters()["slope"].item<double>(), 3, 0.2);
 }
 
+TEST_F(PluginTest, APluginsLoggerSeesEventsAndKeepsFiles) {
+  absl::StatusOr<Job> job = Read("loggers: {watcher: }\n");
+  ASSERT_TRUE(job.ok()) << job.status();
+  ASSERT_TRUE(MakeDirs(job->run_folder).ok());
+  auto trainer = Trainer::Create(BuildTrainerOptions(*std::move(job), {}).value());
+  ASSERT_TRUE(trainer.ok()) << trainer.status();
+  ASSERT_TRUE((*trainer)->Fit().ok());
+  EXPECT_EQ(*ReadFile(dir_.Path("run/seen")),
+            "fit_start 0\nepoch_end 8\nepoch_end 16\nepoch_end 24\nepoch_end 32\nepoch_end 40\nfit_end 40\n");
+  ASSERT_TRUE(AtomicWriteFile(dir_.Path("weights"), "of a file").ok());
+  (*trainer)->logger().LogFile("weights", dir_.Path("weights"));
+  ASSERT_TRUE((*trainer)->logger().FetchFile("weights", dir_.Path("again")).ok());
+  EXPECT_EQ(*ReadFile(dir_.Path("again")), "of a file");
+}
+
 TEST_F(PluginTest, APluginsModelIsGeneratedFrom) {
   const std::string generate = "callbacks: {generate: {prompts: [a, klm], interval: 100ba, max_new_tokens: 3}}\n";
   absl::StatusOr<Job> job = Read(generate, "alphabet");

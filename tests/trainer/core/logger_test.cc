@@ -7,6 +7,11 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "tests/support/temp_dir.h"
+#include "trainer/core/engine.h"
+#include "trainer/core/state.h"
 #include "trainer/loggers/in_memory.h"
 
 namespace composer {
@@ -139,6 +144,89 @@ TEST(LoggerTest, WhateverFailsIsSaidOnceADestinationAndTheOthersGoOn) {
     EXPECT_EQ(history.images[0].second[0].pixels, images[0].pixels);
     EXPECT_EQ(history.tables["t"], R"({"columns":["c"],"data":[["r"]]})");
   }
+}
+
+// Sees two events and has one file.
+class Keeper final : public LoggerDestination {
+ public:
+  explicit Keeper(std::vector<Event>* seen) : seen_(seen) {}
+  std::string name() const override { return "Keeper"; }
+  absl::Status Write(const MetricRecord&) override { return absl::OkStatus(); }
+  EventSet events() const override { return {Event::kFitStart, Event::kBatchEnd}; }
+  absl::Status See(Event event, const State& state) override {
+    seen_->push_back(event);
+    return absl::OkStatus();
+  }
+  absl::Status FetchFile(absl::string_view name, const std::string& path) override {
+    if (name != "a") return absl::NotFoundError(absl::StrCat("there is no ", name));
+    return AtomicWriteFile(path, "of a");
+  }
+
+ private:
+  std::vector<Event>* seen_;
+};
+
+TEST(LoggerTest, EventsReachThoseWhoWantToSeeThem) {
+  std::vector<Event> seen;
+  State state;
+  Logger logger;
+  logger.AddDestination(std::make_unique<Broken>(true));
+  EXPECT_FALSE(logger.events().Has(Event::kFitStart)) << "by default none";
+  logger.AddDestination(std::make_unique<Keeper>(&seen));
+  Engine engine(state, logger);
+  for (const Event event : {Event::kInit, Event::kFitStart, Event::kBatchStart, Event::kBatchEnd, Event::kFitEnd})
+    ASSERT_TRUE(engine.Run(event).ok());
+  EXPECT_THAT(seen, ElementsAre(Event::kFitStart, Event::kBatchEnd));
+  logger.Close();
+  EXPECT_FALSE(logger.events().Has(Event::kFitStart));
+  engine.Close();
+}
+
+TEST(LoggerTest, AnEventIsSeenAfterTheCallbacksAndAFailureStopsNothing) {
+  std::string order;
+  struct Notes final : Callback {
+    explicit Notes(std::string* o) : order(o) {}
+    std::string name() const override { return "Notes"; }
+    absl::Status Run(Event, State&, Logger&) override { return *order += 'c', absl::OkStatus(); }
+    std::string* order;
+  };
+  struct Fails final : LoggerDestination {
+    explicit Fails(std::string* o) : order(o) {}
+    std::string name() const override { return "Fails"; }
+    absl::Status Write(const MetricRecord&) override { return absl::OkStatus(); }
+    EventSet events() const override { return EventSet::All(); }
+    absl::Status See(Event, const State&) override {
+      *order += 'l';
+      throw std::runtime_error("cannot see");
+    }
+    std::string* order;
+  };
+  State state;
+  state.callbacks.push_back(std::make_unique<Notes>(&order));
+  Logger logger;
+  logger.AddDestination(std::make_unique<Fails>(&order));
+  Engine engine(state, logger);
+  ::testing::internal::CaptureStderr();
+  for (const Event event : {Event::kInit, Event::kBatchEnd}) EXPECT_TRUE(engine.Run(event).ok());
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(order, "lccl") << "at INIT first, as in Composer";
+  EXPECT_NE(said.find("cannot see"), std::string::npos);
+  EXPECT_EQ(said.find("cannot see"), said.rfind("cannot see"));
+  engine.Close();
+}
+
+TEST(LoggerTest, AFileIsFetchedFromWhoHasIt) {
+  const TempDir folder;
+  std::vector<Event> seen;
+  Logger logger;
+  EXPECT_EQ(logger.FetchFile("a", folder.Path("a")).code(), absl::StatusCode::kUnimplemented) << "another rank";
+  logger.AddDestination(std::make_unique<Broken>(false));
+  EXPECT_EQ(logger.FetchFile("a", folder.Path("a")).message(),
+            "no logger of this rank keeps files from which a could be fetched, as remote_uploader_downloader does");
+  logger.AddDestination(std::make_unique<Keeper>(&seen));
+  ASSERT_TRUE(logger.FetchFile("a", folder.Path("a")).ok());
+  EXPECT_EQ(*ReadFile(folder.Path("a")), "of a");
+  EXPECT_EQ(logger.FetchFile("b", folder.Path("b")), absl::NotFoundError("there is no b"));
 }
 
 TEST(LoggerTest, WhatIsLoggedWithoutDestinationsGoesNowhere) {

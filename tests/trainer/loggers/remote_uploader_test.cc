@@ -68,6 +68,32 @@ TEST_F(Uploader, FilesOfTheLoggerAndOfTheRunFolderArrive) {
   EXPECT_FALSE(PathExists(dir_.Path("run/.uploads")));
 }
 
+TEST_F(Uploader, WhatWasTakenCanBeFetchedByThisRunAndTheNext) {
+  const std::string large(20 << 20, 'x');  // more than one piece
+  const std::string path = dir_.Path("fetched");
+  WriteFile("large", large);
+  WriteFile("small", "old");
+  {
+    RemoteUploader uploader = Make(store_);
+    ASSERT_TRUE(uploader.TakeFile("weights/large", dir_.Path("run/large")).ok());
+    ASSERT_TRUE(uploader.TakeFile("small", dir_.Path("run/small")).ok());
+    ASSERT_TRUE(uploader.FetchFile("weights/large", path).ok()) << "after its upload";
+    EXPECT_TRUE(*ReadFile(path) == large);
+    ASSERT_TRUE(uploader.Close().ok());
+  }
+  RemoteUploader next = Make(store_);
+  ASSERT_TRUE(next.FetchFile("small", path).ok());
+  EXPECT_EQ(*ReadFile(path), "old") << "it replaces the file";
+  EXPECT_EQ(next.FetchFile("nothing", path).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(*ReadFile(path), "old") << "and leaves it otherwise";
+  const auto faults = std::make_shared<FaultStore>(*store_);
+  RemoteUploader cut = Make(faults);
+  faults->FailCalls(1, 1 << 20, absl::UnavailableError("503"));
+  EXPECT_EQ(cut.FetchFile("weights/large", dir_.Path("cut")).code(), absl::StatusCode::kUnavailable);
+  const std::vector<std::string> names = ListDir(dir_.path()).value();
+  for (const std::string& name : names) EXPECT_THAT(name, testing::Not(HasSubstr("cut")));
+}
+
 TEST_F(Uploader, ChangedFilesGoEveryIntervalAndAtTheEnd) {
   RemoteUploader uploader = Make(store_);
   WriteFile("metrics.jsonl", "1\n");
