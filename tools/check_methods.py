@@ -41,10 +41,15 @@ def measured():
 
 
 def with_cost(text, rows):
+    """Puts the figures into the card in place of older ones; what else is said of the cost stays."""
+    part = r"- \*\*Cost\*\*: (.*?)(?=\n- \*\*Pitfalls)"
+    said = " ".join(re.search(part, text, re.S)[1].split())
+    said = re.sub(r"^(in the \[table\].*?machine\.|not in the table yet; |.*?\(\[table\]\([^)]*\)\)\.) ?", "", said)
     figures = ", ".join(f"{variant + ' ' if variant else ''}{cost}" for variant, cost, _ in rows)
-    line = f"- **Cost**: {figures} CPU time of a step of a small {rows[0][2]} model ([table](../results/algorithms_cost.md))."
+    line = f"- **Cost**: {figures} CPU time of a step of a small {rows[0][2]} model ([table](../results/algorithms_cost.md)). "
+    line = (line + said[:1].upper() + said[1:]).strip()
     wrapped = "\n".join(textwrap.wrap(line, 100, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False))
-    return re.sub(r"- \*\*Cost\*\*: .*?(?=\n- \*\*Pitfalls)", lambda _: wrapped, text, flags=re.S)
+    return re.sub(part, lambda _: wrapped, text, flags=re.S)
 
 
 def index(all_cards):

@@ -1,12 +1,17 @@
-// Compares BlurPool, SqueezeExcite and LowPrecisionLayerNorm with mosaicml 0.32.1's (tests/golden/surgery.json).
+// Compares BlurPool, SqueezeExcite and LowPrecisionLayerNorm, and the training of Factorize, GhostBatchNorm and
+// WeightStandardization, with mosaicml 0.32.1's (tests/golden/surgery.json).
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 #include <torch/nn/modules/normalization.h>
 
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/match.h"
 #include "base/file.h"
 #include "tests/trainer/algorithms/surgery_runs.h"
+#include "trainer/algorithms/surgery/factorize.h"
+#include "trainer/algorithms/surgery/ghost_batch_norm.h"
+#include "trainer/algorithms/surgery/weight_standardization.h"
 #include "trainer/init/change_model.h"
 #include "trainer/loop/autocast.h"
 #include "trainer/optim/decoupled_sgdw.h"
@@ -32,6 +37,21 @@ std::unique_ptr<Algorithm> MakeExcite(const Json& arguments) {
   options.latent_channels = arguments.value("latent_channels", options.latent_channels);
   options.min_channels = arguments.value("min_channels", options.min_channels);
   return std::make_unique<SqueezeExcite>(options);
+}
+
+std::unique_ptr<Algorithm> MakeFactorize(const Json& arguments) {
+  FactorizeOptions options;
+  options.min_channels = arguments.at("min_channels");
+  options.latent_channels = arguments.at("latent_channels");
+  return std::make_unique<Factorize>(options);
+}
+
+std::unique_ptr<Algorithm> MakeGhost(const Json& arguments) {
+  return std::make_unique<GhostBatchNorm>(arguments.at("ghost_batch_size").get<int64_t>());
+}
+
+std::unique_ptr<Algorithm> MakeStandardization(const Json& arguments) {
+  return std::make_unique<WeightStandardization>(arguments.at("n_last_layers_ignore").get<int64_t>());
 }
 
 at::Tensor Joined(const std::vector<at::Tensor>& tensors) {
@@ -74,7 +94,9 @@ TEST(GoldenSurgery, BlurPoolsLayers) { CheckLayers(SurgeryGolden()["blurpool"], 
 TEST(GoldenSurgery, SqueezeExcitesLayers) { CheckLayers(SurgeryGolden()["squeeze_excite"], MakeExcite); }
 
 // Trains as Composer does, through the whole trainer.
+template <typename Net>
 void CheckTrained(const Json& rows, MakeFromJson make) {
+  ASSERT_FALSE(rows.empty());
   for (const Json& row : rows) {
     SCOPED_TRACE(row["arguments"].dump());
     for (const bool with_make_model : {false, true}) {
@@ -82,8 +104,8 @@ void CheckTrained(const Json& rows, MakeFromJson make) {
       const at::Tensor inputs = DrawTensor(3, {24, 2, 8, 8});
       options.train.dataset = MakeTensorRows(inputs, inputs.mean({2, 3}).argmax(1));
       options.train.shuffle = false;
-      options.model = with_make_model ? nullptr : std::make_shared<SurgeryNet>();
-      if (with_make_model) options.make_model = [] { return std::make_shared<SurgeryNet>(); };
+      options.model = with_make_model ? nullptr : std::make_shared<Net>();
+      if (with_make_model) options.make_model = [] { return std::make_shared<Net>(); };
       options.algorithms.push_back(make(row["arguments"]));
       options.algorithms.push_back(std::make_unique<ChangeBy>([](Model& model) { FillParameters(model); }));
       options.make_optimizer = [](Model& model) {
@@ -95,15 +117,27 @@ void CheckTrained(const Json& rows, MakeFromJson make) {
       ASSERT_TRUE(result.status.ok()) << result.status;
       std::vector<at::Tensor> params;
       for (const auto& [name, tensor] : result.tensors) {
-        if (name.find("filt") == std::string::npos) params.push_back(tensor);
+        const bool other = absl::StrContains(name, "filt") || absl::StrContains(name, "num_batches_tracked");
+        if (!other) params.push_back(tensor);
       }
       ExpectClose(Joined(params), row["final"], 1e-5);
     }
   }
 }
 
-TEST(GoldenSurgery, BlurPoolsTraining) { CheckTrained(SurgeryGolden()["trained_blurpool"], MakeBlur); }
-TEST(GoldenSurgery, SqueezeExcitesTraining) { CheckTrained(SurgeryGolden()["trained_squeeze_excite"], MakeExcite); }
+TEST(GoldenSurgery, BlurPoolsTraining) { CheckTrained<SurgeryNet>(SurgeryGolden()["trained_blurpool"], MakeBlur); }
+TEST(GoldenSurgery, SqueezeExcitesTraining) {
+  CheckTrained<SurgeryNet>(SurgeryGolden()["trained_squeeze_excite"], MakeExcite);
+}
+TEST(GoldenSurgery, FactorizesTraining) {
+  CheckTrained<NormedNet>(SurgeryGolden()["trained_factorize"], MakeFactorize);
+}
+TEST(GoldenSurgery, GhostBatchNormsTraining) {
+  CheckTrained<NormedNet>(SurgeryGolden()["trained_ghost_batchnorm"], MakeGhost);
+}
+TEST(GoldenSurgery, WeightStandardizationsTraining) {
+  CheckTrained<NormedNet>(SurgeryGolden()["trained_weight_standardization"], MakeStandardization);
+}
 
 TEST(GoldenSurgery, LowPrecisionLayerNormsValues) {
   torch::nn::LayerNorm norm(torch::nn::LayerNormOptions({6}));

@@ -41,6 +41,24 @@ class SurgeryNet final : public Classifier {
   Slot<Layer> stem_, pool_, strided_, thin_;
 };
 
+// The one with a batch norm.
+class NormedNet final : public Classifier {
+ public:
+  NormedNet()
+      : stem_(*this, "stem", std::make_shared<Conv2dLayer>(torch::nn::Conv2dOptions(2, 16, 3).padding(1))),
+        norm_(*this, "norm", std::make_shared<BatchNorm2dLayer>(torch::nn::BatchNormOptions(16))),
+        middle_(*this, "middle", std::make_shared<Conv2dLayer>(torch::nn::Conv2dOptions(16, 16, 3).padding(1))),
+        last_(*this, "last", std::make_shared<Conv2dLayer>(torch::nn::Conv2dOptions(16, 4, 1))) {}
+
+ protected:
+  at::Tensor Logits(const at::Tensor& inputs) override {
+    return last_->forward(middle_->forward(norm_->forward(stem_->forward(inputs)).relu()).relu()).mean({2, 3});
+  }
+
+ private:
+  Slot<Layer> stem_, norm_, middle_, last_;
+};
+
 inline at::Tensor DrawTensor(uint32_t start, at::IntArrayRef shape) {
   Draws draws(start);
   at::Tensor values = torch::empty(shape);
