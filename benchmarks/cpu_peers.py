@@ -21,8 +21,8 @@ BIN = REPOSITORY / "build/release/bin"
 MALLOC = "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184:glibc.malloc.top_pad=67108864"
 # workload: threads, blocks and steps of a process, our programs, PyTorch's; "+malloc" runs with our settings of malloc
 STEPS = {
-    "cnn": (1, 5, 20, ("cnn trainer", "cnn trainer_in_backward", "cnn_bf16 trainer"),
-            ("fp32 eager", "bf16 eager", "fp32 compile", "bf16 compile", "fp32 compile+malloc")),
+    "cnn": (1, 5, 20, ("cnn trainer", "cnn trainer_channels_last", "cnn_bf16 trainer", "cnn_bf16 trainer_channels_last"),
+            ("fp32 eager", "bf16 eager", "fp32 compile", "bf16 compile", "bf16 compile_channels_last", "fp32 compile+malloc")),
     "char_gpt": (1, 5, 8, ("char_gpt trainer", "char_gpt_bf16 trainer", "char_gpt_bf16 trainer_in_backward"),
                  ("fp32 eager", "bf16 eager", "fp32 compile", "bf16 compile", "bf16 compile+malloc")),
     "gpt2": (2, 3, 1, ("gpt2_bf16 trainer", "gpt2_bf16 trainer_in_backward", "gpt2_bf16 trainer_bf16_state"),

@@ -18,6 +18,7 @@
 //   trainer_profiled        trainer, recorded; only when requested by name
 //   trainer_in_backward     trainer with in_backward: true
 //   trainer_bf16_state      the same with state_dtype: bfloat16; also only when requested by name
+//   trainer_channels_last   trainer with `algorithms: [channels_last]`; also only when requested by name
 // With a single program, for callgrind, blocks are not alternated and there is no warm-up.
 // SPDX-License-Identifier: Apache-2.0
 #include <ATen/Parallel.h>
@@ -36,6 +37,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "trainer/algorithms/surgery/channels_last.h"
 #include "trainer/callbacks/monitors/lr_monitor.h"
 #include "trainer/callbacks/monitors/memory_monitor.h"
 #include "trainer/callbacks/monitors/nan_monitor.h"
@@ -179,7 +181,17 @@ class RawLoop {
   Batch batch_;
 };
 
-enum class Extras { kBare, kFsdp, kDefault, kMonitors, kIdleProfiler, kProfiler, kInBackward, kBf16State };
+enum class Extras {
+  kBare,
+  kFsdp,
+  kDefault,
+  kMonitors,
+  kIdleProfiler,
+  kProfiler,
+  kInBackward,
+  kBf16State,
+  kChannelsLast
+};
 
 class TrainerRun {
  public:
@@ -210,6 +222,7 @@ class TrainerRun {
     if (extras_ == Extras::kFsdp) options.fsdp.emplace();
     if (extras_ == Extras::kMonitors) AddMonitors(options);
     if (!bare) AddDefaults(options);
+    if (extras_ == Extras::kChannelsLast) options.algorithms.push_back(std::make_unique<ChannelsLast>());
     if (extras_ == Extras::kIdleProfiler || extras_ == Extras::kProfiler) AddProfiler(options);
     return Trainer::Create(std::move(options)).value();
   }
@@ -281,7 +294,8 @@ int Main(int blocks, int64_t steps, const std::string& name, const std::string& 
   TrainerRun bare(*workload, Extras::kBare, folder), fsdp(*workload, Extras::kFsdp, folder),
       usual(*workload, Extras::kDefault, folder), monitors(*workload, Extras::kMonitors, folder),
       idle(*workload, Extras::kIdleProfiler, folder), profiled(*workload, Extras::kProfiler, folder),
-      in_backward(*workload, Extras::kInBackward, folder), bf16_state(*workload, Extras::kBf16State, folder);
+      in_backward(*workload, Extras::kInBackward, folder), bf16_state(*workload, Extras::kBf16State, folder),
+      channels_last(*workload, Extras::kChannelsLast, folder);
   Program programs[] = {{"raw_loop", [&](int64_t n) { raw.Run(n); }, {}, {}},
                         {"raw_loop_loading", [&](int64_t n) { loading.Run(n); }, {}, {}},
                         {"raw_loop_fsdp", [&](int64_t n) { sharded.Run(n); }, {}, {}},
@@ -292,7 +306,8 @@ int Main(int blocks, int64_t steps, const std::string& name, const std::string& 
                         {"trainer_idle_profiler", [&](int64_t n) { idle.Run(n); }, {}, {}},
                         {"trainer_profiled", [&](int64_t n) { profiled.Run(n); }, {}, {}},
                         {"trainer_in_backward", [&](int64_t n) { in_backward.Run(n); }, {}, {}},
-                        {"trainer_bf16_state", [&](int64_t n) { bf16_state.Run(n); }, {}, {}}};
+                        {"trainer_bf16_state", [&](int64_t n) { bf16_state.Run(n); }, {}, {}},
+                        {"trainer_channels_last", [&](int64_t n) { channels_last.Run(n); }, {}, {}}};
   constexpr size_t kAlways = 8;                                       // those that run without being named
   for (int block = only.empty() ? -1 : 0; block < blocks; ++block) {  // block -1 warms up
     for (Program& program : programs) {

@@ -1,7 +1,7 @@
 """torch_cpu.py WORKLOAD BLOCKS STEPS PRECISION MODE THREADS: steps of PyTorch with fused AdamW, for benchmarks/cpu_peers.py.
 
 WORKLOAD: cnn, char_gpt, gpt2 (the shapes of benchmarks/step_overhead.cc). PRECISION: fp32 or bf16 (autocast). MODE: eager or
-compile. Prints {"cpu_blocks": [CPU milliseconds a step, by block], "losses": [the last steps']}; block 0 is a warm-up.
+compile, or these with "_channels_last". Prints {"cpu_blocks": [CPU milliseconds a step, by block], "losses": [the last steps']}; block 0 is a warm-up.
 SPDX-License-Identifier: Apache-2.0
 """
 
@@ -27,8 +27,10 @@ def main():
     model = workloads.make_model(kind)
     inputs, targets = workloads.make_data(kind, 16)
     batches = list(zip(inputs.split(BATCHES[NAME]), targets.split(BATCHES[NAME])))
+    if MODE.endswith("_channels_last"):
+        model = model.to(memory_format=torch.channels_last)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
-    forward = torch.compile(model) if MODE == "compile" else model
+    forward = torch.compile(model) if MODE.startswith("compile") else model
 
     def step(number):
         x, y = batches[number % len(batches)]
