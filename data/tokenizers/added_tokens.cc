@@ -25,8 +25,15 @@ void AddedTokenFinder::Add(absl::string_view text, const AddedToken* token) {
   if (text.empty()) return;
   tokens_[text] = token;
   std::vector<size_t>& lengths = lengths_[static_cast<unsigned char>(text[0])];
+  if (lengths.empty()) first_bytes_.push_back(text[0]);
   if (std::find(lengths.begin(), lengths.end(), text.size()) == lengths.end()) lengths.push_back(text.size());
   std::sort(lengths.begin(), lengths.end(), std::greater<>());
+}
+
+size_t AddedTokenFinder::NextFirstByte(absl::string_view text, size_t at) const {
+  if (first_bytes_.size() == 1) return std::min(text.find(first_bytes_[0], at), text.size());
+  while (at < text.size() && lengths_[static_cast<unsigned char>(text[at])].empty()) ++at;
+  return at;
 }
 
 const AddedToken* AddedTokenFinder::LongestAt(absl::string_view text, size_t at, size_t& length) const {
@@ -45,7 +52,9 @@ void AddedTokenFinder::Split(absl::string_view text, absl::FunctionRef<void(Text
   const auto give = [&](size_t begin, size_t end, const AddedToken* token) {
     if (begin < end) use({static_cast<uint32_t>(begin), static_cast<uint32_t>(end)}, token);
   };
-  for (size_t at = 0; !tokens_.empty() && at < text.size();) {
+  for (size_t at = 0; !tokens_.empty();) {
+    at = NextFirstByte(text, at);
+    if (at >= text.size()) break;
     size_t length = 0;
     const AddedToken* const token = LongestAt(text, at, length);
     if (token == nullptr) {

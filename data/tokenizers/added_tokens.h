@@ -33,10 +33,13 @@ class AddedTokenFinder {
   void Split(absl::string_view text, absl::FunctionRef<void(TextSpan, const AddedToken*)> use) const;
 
  private:
+  // Returns where from `at` on the first byte of a token stands, or the text's size.
+  size_t NextFirstByte(absl::string_view text, size_t at) const;
   const AddedToken* LongestAt(absl::string_view text, size_t at, size_t& length) const;
 
   absl::flat_hash_map<std::string, const AddedToken*> tokens_;
   std::array<std::vector<size_t>, 256> lengths_;  // by the first byte, the longest first
+  std::string first_bytes_;                       // each once
 };
 
 }  // namespace composer

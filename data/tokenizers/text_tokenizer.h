@@ -56,7 +56,7 @@ struct EncodeOptions {
   size_t max_length = 0;  // tokens, with the special ones; 0: no limit
 };
 
-// Threads: any number at a time. Each thread that encodes at the same time as others has about 2 MiB of its own.
+// Threads: any number at a time. Each thread that encodes at the same time as others has about 7 MiB of its own.
 class TextTokenizer {
  public:
   static constexpr size_t kMaxText = size_t{1} << 30;

@@ -21,7 +21,8 @@ void TokenModel::Encode(absl::string_view text, absl::Span<const TextSpan> piece
         std::memcpy(room, entry.ids, sizeof(entry.ids));
         found = entry.ids;
       }
-    } else if (size <= WordCache::kMaxLong) {
+    }
+    if (found == nullptr && size >= WordCache::kMinLong && size <= WordCache::kMaxLong) {
       const WordCache::LongWord& entry = cache.At(word, size);
       if (WordCache::Holds(entry, word, size)) {
         count = entry.count;
@@ -70,8 +71,7 @@ void TokenModel::EncodeAnew(absl::string_view text, TextSpan piece, bool tracks,
   }
   out.Add(tokens.size());
   if (size > WordCache::kMaxLong || tokens.size() > 10 || !CanBeKept(tokens, size)) return;
-  if (size <= WordCache::kMaxShort) {
-    if (tokens.size() > 4) return;
+  if (size <= WordCache::kMaxShort && tokens.size() <= 4) {
     const WordCache::Key key = WordCache::KeyOf(word, size, false);
     WordCache::ShortWord& entry = scratch.cache.At(key);
     entry.low = key.low;
@@ -79,6 +79,7 @@ void TokenModel::EncodeAnew(absl::string_view text, TextSpan piece, bool tracks,
     for (size_t i = 0; i < tokens.size(); ++i) entry.ids[i] = tokens[i].id;
     return;
   }
+  if (size < WordCache::kMinLong) return;
   WordCache::LongWord& entry = scratch.cache.At(word, size);
   entry.size = static_cast<uint8_t>(size);
   entry.count = static_cast<uint8_t>(tokens.size());

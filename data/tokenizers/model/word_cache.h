@@ -1,6 +1,6 @@
 // Words and their tokens, for one thread at a time: two tables of fixed size in which a new word takes the place of an
-// older one, so that it neither grows nor slows down. Words of up to 15 bytes and 4 tokens take 32 bytes; words of up
-// to 46 bytes and 10 tokens 96.
+// older one, so that it neither grows nor slows down. Words of up to 15 bytes and 4 tokens take 32 bytes; others of 8
+// to 46 bytes and up to 10 tokens 96.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -22,7 +22,7 @@ class WordCache {
     char bytes[46 + 8];  // 8 more, which are never used, so that ids begin at a multiple of 8
     uint32_t ids[10];
   };
-  static constexpr uint32_t kMaxShort = 15, kMaxLong = 46;
+  static constexpr uint32_t kMaxShort = 15, kMinLong = 8, kMaxLong = 46;
   static constexpr uint64_t kSizeMask = ~(uint64_t{0xf} << 60);
 
   // The place of a short word; it holds this word when Holds says so.
@@ -67,7 +67,7 @@ class WordCache {
   }
 
  private:
-  static constexpr int kShortBits = 15, kLongBits = 13;  // 1 MiB and 0.8 MiB
+  static constexpr int kShortBits = 17, kLongBits = 15;  // 4 MiB and 3 MiB
   static uint64_t Load(const char* at) {
     uint64_t value = 0;
     std::memcpy(&value, at, 8);

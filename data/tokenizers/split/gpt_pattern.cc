@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/attributes.h"
 #include "absl/strings/str_cat.h"
 #include "data/text/characters.h"
 
@@ -30,9 +31,7 @@ class Scanner {
       length = 1;
       return ascii_[byte];
     }
-    const CodePoint c = CodePointAt(text_, at);
-    length = c.length;
-    return table_[c.value];
+    return AtWide(at, length);
   }
   uint16_t At(size_t at) const {
     uint32_t length = 0;
@@ -40,15 +39,11 @@ class Scanner {
   }
   // Returns the end of the characters from `at` on that have one of these properties.
   size_t RunOf(uint16_t properties, size_t at) const {
-    uint32_t length = 0;
-    while (at < size() && (At(at, length) & properties) != 0) at += length;
-    return at;
+    return RunWhile(at, [properties](uint16_t found) { return (found & properties) != 0; });
   }
   // Of those that are neither space, letter nor number.
   size_t RunOfOthers(size_t at) const {
-    uint32_t length = 0;
-    while (at < size() && (At(at, length) & kNotOther) == 0) at += length;
-    return at;
+    return RunWhile(at, [](uint16_t found) { return (found & kNotOther) == 0; });
   }
   // Returns the end of at most `most` numbers.
   size_t Numbers(size_t at, int most) const {
@@ -92,6 +87,22 @@ class Scanner {
   }
 
  private:
+  // Most characters are ASCII: the loop over them is by itself.
+  template <typename Belongs>
+  size_t RunWhile(size_t at, Belongs belongs) const {
+    while (at < size()) {
+      const auto byte = static_cast<unsigned char>(text_[at]);
+      uint32_t length = 1;
+      if (!belongs(byte < 0x80 ? ascii_[byte] : AtWide(at, length))) break;
+      at += length;
+    }
+    return at;
+  }
+  ABSL_ATTRIBUTE_NOINLINE uint16_t AtWide(size_t at, uint32_t& length) const {
+    const CodePoint c = CodePointAt(text_, at);
+    length = c.length;
+    return table_[c.value];
+  }
   template <bool kAnyCase>
   static char Lower(char c) {
     return kAnyCase && c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
