@@ -15,6 +15,7 @@
 #include "trainer/collectives/broadcast_buffers.h"
 #include "trainer/core/torch_status.h"
 #include "trainer/loop/eval_loop.h"
+#include "trainer/metrics/confusion_matrix.h"
 
 namespace composer {
 namespace {
@@ -50,6 +51,54 @@ TEST(Evaluation, BuffersOfAnyLayoutAreSharedTogether) {
       EXPECT_TRUE(item.value().eq(1).all().item<bool>()) << item.key() << " on rank " << rank;
     EXPECT_EQ(communicator.num_collectives(), 3) << "one for each dtype";
   });
+}
+
+// Keeps the tables of a run.
+class TableKeeper final : public LoggerDestination {
+ public:
+  explicit TableKeeper(std::vector<std::pair<std::string, std::vector<std::vector<std::string>>>>& tables)
+      : tables_(tables) {}
+  std::string name() const override { return "TableKeeper"; }
+  absl::Status Write(const MetricRecord& /*record*/) override { return absl::OkStatus(); }
+  absl::Status WriteTable(const TableRecord& record) override {
+    EXPECT_THAT(record.columns, ElementsAre("target", "0", "1", "2", "3"));
+    tables_.emplace_back(record.name, std::vector<std::vector<std::string>>(record.rows.begin(), record.rows.end()));
+    return absl::OkStatus();
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::vector<std::vector<std::string>>>>& tables_;
+};
+
+// One table for each evaluation, on any number of ranks the counts of all samples.
+TEST(Evaluation, TheConfusionMatrixGoesToTheLoggers) {
+  std::vector<std::pair<std::string, std::vector<std::vector<std::string>>>> first;
+  for (const int ranks : {1, 3}) {
+    ThreadsExchange exchange(ranks);
+    SpawnRanks(ranks, [&](int rank) {
+      ThreadsCommunicator communicator(exchange, rank);
+      std::vector<std::pair<std::string, std::vector<std::vector<std::string>>>> tables;
+      TrainerOptions options = WithEvaluator();
+      options.communicator = &communicator;
+      options.evaluators[0].make_metrics = [] {
+        MetricList metrics;
+        metrics.push_back(MakeMulticlassConfusionMatrix(4));
+        return metrics;
+      };
+      options.loggers.push_back(std::make_unique<TableKeeper>(tables));
+      ASSERT_TRUE(Train(std::move(options)).status.ok());
+      if (rank > 0) return;
+      ASSERT_EQ(tables.size(), 2) << "epochs";
+      int64_t samples = 0;
+      for (const auto& row : tables[1].second) {
+        for (size_t i = 1; i < row.size(); ++i) samples += std::stoll(row[i]);
+      }
+      EXPECT_EQ(tables[1].first, "MulticlassConfusionMatrix/eval");
+      EXPECT_EQ(samples, 23);
+      if (ranks == 1) first = tables;
+      EXPECT_EQ(tables[0], first[0]);
+    });
+  }
 }
 
 // Collects the ids of the samples that it saw; its value is their sum weighted by their rank in sorted order.
