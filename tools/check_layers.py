@@ -34,6 +34,7 @@ MAY_INCLUDE = {
 LEVELS = {
     "rendezvous": ["worlds", "failover", "transport", "store", "membership", ""],
     "launcher": ["process peer_memory", "workers", "options", "platform rendezvous", "control doctor speedrun start", "supervise", ""],
+    "base": ["format", ""],
     "config": ["keys", ""],
     "storage": ["identity", ""],
     "views": ["read", "draw", ""],

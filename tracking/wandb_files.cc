@@ -9,7 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "base/proto_writer.h"
+#include "base/format/proto_writer.h"
 
 namespace composer {
 namespace {

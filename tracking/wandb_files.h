@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "base/proto_writer.h"
+#include "base/format/proto_writer.h"
 #include "tracking/tracker_sink.h"
 
 namespace composer {

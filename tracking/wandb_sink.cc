@@ -14,8 +14,8 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/file.h"
+#include "base/format/proto_writer.h"
 #include "base/log.h"
-#include "base/proto_writer.h"
 #include "base/status_macros.h"
 
 namespace composer {

@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/format/png.h"
 #include "base/option_help.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
@@ -19,7 +20,6 @@
 #include "trainer/callbacks/output/image_tensors.h"
 #include "trainer/core/torch_status.h"
 #include "trainer/data/data_loader.h"
-#include "trainer/loggers/png.h"
 #include "worker/exit_codes.h"
 #include "worker/shown_batch.h"
 
@@ -139,7 +139,7 @@ absl::Status Show(const ShowOptions& show, const Tokenizer* tokenizer, Loader& l
   if (images.empty()) return absl::OkStatus();
   absl::StatusOr<Image> grid = GridOf(images);
   if (!grid.ok()) return Annotate(grid.status(), "--png");
-  ASSIGN_OR_RETURN(const std::string file, EncodePng(*grid));
+  ASSIGN_OR_RETURN(const std::string file, EncodePng({grid->height, grid->width, grid->channels, grid->pixels}));
   RETURN_IF_ERROR(Annotate(AtomicWriteFile(show.png, file), "--png"));
   out << "\n" << show.png << ": " << images.size() << " pictures\n";
   return absl::OkStatus();

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/proto_writer.h"
+#include "base/format/proto_writer.h"
 
 namespace composer {
 

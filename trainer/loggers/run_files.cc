@@ -13,8 +13,8 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/file.h"
+#include "base/format/png.h"
 #include "base/status_macros.h"
-#include "trainer/loggers/png.h"
 
 namespace composer {
 namespace {
@@ -71,8 +71,9 @@ absl::Status RunFiles::Keep(const Timestamp& time, const char* kind, absl::strin
 
 absl::Status RunFiles::WriteImages(const ImageRecord& record) {
   for (size_t i = 0; i < record.images.size(); ++i) {
+    const Image& image = record.images[i];
     const std::string name = record.images.size() == 1 ? std::string(record.name) : absl::StrCat(record.name, "/", i);
-    ASSIGN_OR_RETURN(const std::string png, EncodePng(record.images[i]));
+    ASSIGN_OR_RETURN(const std::string png, EncodePng({image.height, image.width, image.channels, image.pixels}));
     const std::string path = absl::StrCat("media/", SafeName(name), "-ba", record.timestamp.batch, ".png");
     RETURN_IF_ERROR(Keep(record.timestamp, "image", name, path, png));
   }

@@ -5,7 +5,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "base/proto_writer.h"
+#include "base/format/proto_writer.h"
 #include "data/tokenizers/files/proto_reader.h"
 #include "trainer/loggers/crc32c.h"
 

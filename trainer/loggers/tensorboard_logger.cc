@@ -11,9 +11,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/format/png.h"
 #include "base/status_macros.h"
 #include "tracking/tracked_record.h"
-#include "trainer/loggers/png.h"
 #include "trainer/loggers/record_file.h"
 
 namespace composer {
@@ -106,7 +106,7 @@ absl::Status TensorBoardLogger::WriteImages(const ImageRecord& record) {
   BeginRecords(record.timestamp);
   std::vector<std::string> pngs;
   for (const Image& image : record.images) {
-    ASSIGN_OR_RETURN(std::string png, EncodePng(image));
+    ASSIGN_OR_RETURN(std::string png, EncodePng({image.height, image.width, image.channels, image.pixels}));
     pngs.push_back(std::move(png));
   }
   Add(ImagesEvent(At(record.timestamp), record.name, record.images[0].width, record.images[0].height, pngs));

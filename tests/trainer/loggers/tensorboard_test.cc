@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <bit>
 #include <cstring>
@@ -12,9 +11,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/format/png.h"
 #include "tests/support/temp_dir.h"
 #include "trainer/loggers/crc32c.h"
-#include "trainer/loggers/png.h"
 #include "trainer/loggers/record_file.h"
 #include "trainer/loggers/tensorboard_events.h"
 #include "trainer/loggers/tensorboard_logger.h"
@@ -141,48 +140,6 @@ TEST(TensorBoardEventsTest, ATableEscapesWhatWouldEndACell) {
                 bad + bad + bad + "&#124;" + bad + bad + bad + " |\n");
   EXPECT_EQ(HyperparametersMarkdown({{"a", "x|y\nz"}, {"b", "1"}}),
             "| name | value |\n|---|---|\n| a | x\\|y z |\n| b | 1 |\n");
-}
-
-uint32_t BigEndian(absl::string_view bytes) {
-  uint32_t value = 0;
-  for (const char c : bytes.substr(0, 4)) value = value << 8 | static_cast<unsigned char>(c);
-  return value;
-}
-
-TEST(PngTest, PixelsComeBack) {
-  Image image{2, 3, 3, {}};
-  for (int i = 0; i < 18; ++i) image.pixels.push_back(static_cast<uint8_t>(14 * i));
-  const auto png = EncodePng(image);
-  ASSERT_TRUE(png.ok()) << png.status();
-  absl::string_view rest = *png;
-  ASSERT_TRUE(absl::StartsWith(rest, absl::string_view("\x89PNG\r\n\x1a\n", 8)));
-  rest.remove_prefix(8);
-  std::map<std::string, std::string> chunks;
-  while (!rest.empty()) {
-    const uint32_t length = BigEndian(rest);
-    const absl::string_view body = rest.substr(4, 4 + length);
-    EXPECT_EQ(BigEndian(rest.substr(8 + length)),
-              crc32(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size())));
-    chunks[std::string(body.substr(0, 4))] = std::string(body.substr(4));
-    rest.remove_prefix(12 + length);
-  }
-  EXPECT_EQ(chunks["IHDR"], std::string("\0\0\0\3\0\0\0\2\x08\x02\0\0\0", 13));
-  std::string raw(2 * 10, '?');
-  uLongf size = raw.size();
-  ASSERT_EQ(uncompress(reinterpret_cast<Bytef*>(raw.data()), &size,
-                       reinterpret_cast<const Bytef*>(chunks["IDAT"].data()), chunks["IDAT"].size()),
-            Z_OK);
-  ASSERT_EQ(size, 20u);
-  for (size_t y = 0; y < 2; ++y) {
-    EXPECT_EQ(raw[10 * y], 0);
-    for (size_t x = 0; x < 9; ++x) EXPECT_EQ(static_cast<uint8_t>(raw[10 * y + 1 + x]), image.pixels[9 * y + x]);
-  }
-  EXPECT_TRUE(chunks.count("IEND") == 1 && chunks["IEND"].empty());
-}
-
-TEST(PngTest, WhatIsNoImageIsRefused) {
-  for (const Image& image : {Image{0, 1, 1, {}}, Image{1, 1, 2, {0, 0}}, Image{2, 2, 1, {0, 0, 0}}})
-    EXPECT_EQ(EncodePng(image).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 class TensorBoardLoggerTest : public ::testing::Test {
@@ -349,7 +306,7 @@ TEST_F(TensorBoardLoggerTest, ImagesAreOneValueOfPngs) {
   auto text = tensor.bytes.find(8);
   EXPECT_EQ(text->second, "4");
   EXPECT_EQ((++text)->second, "2");
-  EXPECT_EQ((++text)->second, EncodePng(images[0]).value());
+  EXPECT_EQ((++text)->second, EncodePng({2, 4, 1, images[0].pixels}).value());
 }
 
 TEST_F(TensorBoardLoggerTest, AFailureNamesThePathAndLaterRecordsMakeAWholeFile) {

@@ -11,6 +11,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/format/png.h"
 #include "base/status_macros.h"
 #include "checkpoint/format/safetensors.h"
 #include "checkpoint/tools/weight_files.h"
@@ -18,7 +19,6 @@
 #include "trainer/core/logger.h"
 #include "trainer/core/state.h"
 #include "trainer/core/torch_status.h"
-#include "trainer/loggers/png.h"
 
 namespace composer {
 namespace {
@@ -58,7 +58,8 @@ absl::Status WriteSamples(const at::Tensor& samples, const State& state, Logger&
     const at::Tensor bytes = samples.add(1).mul(127.5).round().clamp(0, 255).to(at::kByte);
     const std::vector<Image> images = ImagesOf(bytes, bytes.size(0), /*channels_last=*/false);
     logger.LogImages(ImageRecord{state.timestamp, "Images/Sampled", images});
-    ASSIGN_OR_RETURN(file, EncodePng(ImagesOf(InRows(bytes.to(at::kFloat)).to(at::kByte), 1, false)[0]));
+    const Image rows = ImagesOf(InRows(bytes.to(at::kFloat)).to(at::kByte), 1, false)[0];
+    ASSIGN_OR_RETURN(file, EncodePng({rows.height, rows.width, rows.channels, rows.pixels}));
   } else {
     ASSIGN_OR_RETURN(file, SafetensorsOf(samples));
   }

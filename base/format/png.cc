@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trainer/loggers/png.h"
+#include "base/format/png.h"
 
 #include <zlib.h>
 
@@ -39,20 +39,20 @@ absl::StatusOr<std::string> Deflate(const std::string& raw) {
 
 }  // namespace
 
-absl::StatusOr<std::string> EncodePng(const Image& image) {
+absl::StatusOr<std::string> EncodePng(const PngPixels& image) {
   constexpr int kMaxSide = 1 << 16;
   const bool sizes_ok = image.height >= 1 && image.width >= 1 && image.height <= kMaxSide && image.width <= kMaxSide &&
                         (image.channels == 1 || image.channels == 3);
   const size_t row = static_cast<size_t>(image.width) * static_cast<size_t>(image.channels);
-  if (!sizes_ok || image.pixels.size() != row * static_cast<size_t>(image.height)) {
+  if (!sizes_ok || image.bytes.size() != row * static_cast<size_t>(image.height)) {
     return absl::InvalidArgumentError(absl::StrCat("no image: ", image.height, " x ", image.width, " x ",
-                                                   image.channels, " with ", image.pixels.size(), " bytes"));
+                                                   image.channels, " with ", image.bytes.size(), " bytes"));
   }
   std::string raw;
   raw.reserve((row + 1) * static_cast<size_t>(image.height));
   for (size_t y = 0; y < static_cast<size_t>(image.height); ++y) {
     raw.push_back(0);  // the row's filter: none
-    raw.append(reinterpret_cast<const char*>(image.pixels.data()) + y * row, row);
+    raw.append(reinterpret_cast<const char*>(image.bytes.data()) + y * row, row);
   }
   const absl::StatusOr<std::string> packed = Deflate(raw);
   if (!packed.ok()) return packed.status();
