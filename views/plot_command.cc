@@ -14,6 +14,7 @@
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
 #include "contract/exit_code.h"
+#include "views/draw/png_plot.h"
 #include "views/draw/report_page.h"
 #include "views/draw/svg_plot.h"
 #include "views/draw/terminal_plot.h"
@@ -73,13 +74,18 @@ absl::StatusOr<std::vector<PlotCurve>> ReadCurves(const std::vector<std::string>
   return absl::InvalidArgumentError(absl::StrCat(curves.size(), " curves are more than ", kMaxCurves));
 }
 
-int WriteSvg(const std::vector<PlotCurve>& curves, const std::string& metric, const PlotCommandOptions& options) {
+int WritePictures(const std::vector<PlotCurve>& curves, const std::string& metric, const PlotCommandOptions& options) {
   const SvgOptions svg{.title = metric,
                        .x_label = options.x,
                        .width = options.width > 0 ? options.width : 800,
                        .height = options.height > 0 ? options.height : 400,
                        .logarithmic = options.log};
-  const absl::Status status = AtomicWriteFile(options.svg, SvgPlot(curves, svg));
+  absl::Status status;
+  if (!options.svg.empty()) status = AtomicWriteFile(options.svg, SvgPlot(curves, svg));
+  if (!options.png.empty()) {
+    const absl::StatusOr<std::string> png = PngPlot(curves, svg);
+    status.Update(png.ok() ? AtomicWriteFile(options.png, *png) : png.status());
+  }
   return status.ok() ? exit_code::kDone : ViewError(status.message());
 }
 
@@ -103,7 +109,7 @@ int PlotCommand(const std::vector<std::string>& arguments) {
   PlotCommandOptions options;
   const ViewCall call = ParseView(
       "composer plot [flags] RUN ... METRIC",
-      "Draws a metric of one or several runs in the terminal, or as an SVG picture. RUN is a run folder or the "
+      "Draws a metric of one or several runs in the terminal, or as a picture (SVG, PNG). RUN is a run folder or the "
       "name of one in runs/; METRIC may contain `*`.",
       PlotFlags(&options), arguments);
   if (call.exit_code >= 0) return call.exit_code;
@@ -121,7 +127,7 @@ int PlotCommand(const std::vector<std::string>& arguments) {
   const std::string& metric = call.words.back();
   const auto curves = ReadCurves(folders, metric, *XAxisByName(options.x), smooth);
   if (!curves.ok()) return ViewError(curves.status().message());
-  if (!options.svg.empty()) return WriteSvg(*curves, metric, options);
+  if (!options.svg.empty() || !options.png.empty()) return WritePictures(*curves, metric, options);
   const bool terminal = isatty(STDOUT_FILENO) != 0;
   const int columns = options.width > 0 ? options.width : TerminalColumns() > 0 ? TerminalColumns() : 80;
   return PrintView(TerminalPlot(*curves, {.title = metric,

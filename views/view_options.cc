@@ -77,6 +77,7 @@ std::vector<Option> PlotFlags(PlotCommandOptions* options) {
        .set = IntoString(&options->smooth)},
       {.name = "log", .help = "logarithmic y axis", .set = IntoBool(&options->log)},
       {.name = "svg", .metavar = "FILE", .help = "write a picture there", .set = IntoString(&options->svg)},
+      {.name = "png", .metavar = "FILE", .help = "the same, in pixels", .set = IntoString(&options->png)},
       {.name = "width", .metavar = "N", .help = "columns (pixels)", .set = IntoInt(&options->width, 30, 4000)},
       {.name = "height", .metavar = "N", .help = "lines (pixels)", .set = IntoInt(&options->height, 8, 4000)},
       HelpFlag(),

@@ -20,7 +20,7 @@ struct RunsOptions {
 std::vector<Option> RunsFlags(RunsOptions* options);
 
 struct PlotCommandOptions {
-  std::string x = "batch", svg, smooth = "0";
+  std::string x = "batch", svg, png, smooth = "0";
   bool log = false;
   int width = 0, height = 0;  // 0: of the terminal
 };

@@ -1,4 +1,4 @@
-// Tests the pictures: reduction of points, ticks, Braille, SVG, the page.
+// Tests the pictures: reduction of points, ticks, Braille, SVG, PNG, the page.
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,10 +6,16 @@
 #include <cmath>
 #include <fstream>
 #include <limits>
+#include <map>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "data/image/png.h"
 #include "tests/support/temp_dir.h"
+#include "views/draw/canvas.h"
+#include "views/draw/plot_frame.h"
+#include "views/draw/png_plot.h"
 #include "views/draw/report_page.h"
 #include "views/draw/svg_plot.h"
 #include "views/draw/terminal_plot.h"
@@ -74,6 +80,56 @@ TEST(TerminalPlot, SurvivesNoPointsOnePointAndNegativeLogarithms) {
                   testing::AllOf(Not(HasSubstr("nan")), Not(HasSubstr("inf"))));
     }
   }
+}
+
+TEST(PngPlot, ARealDecoderSeesCurvesAxesAndGaps) {
+  const std::vector<PlotCurve> curves = {{"flat", {{0, 1}, {2, 1}, {3, kNaN}, {4, 1}, {10, 1}}},
+                                         {"\xc3\xa4", {{0, 0}, {10, 2}}}};
+  const auto file = PngPlot(curves, {.title = "loss", .x_label = "batch", .width = 400, .height = 200});
+  ASSERT_TRUE(file.ok()) << file.status();
+  const auto pixels = DecodePng(*file, /*alpha=*/false, 1 << 20);
+  ASSERT_TRUE(pixels.ok()) << pixels.status();
+  EXPECT_EQ(pixels->width, 400);
+  EXPECT_EQ(pixels->height, 200 + 2 * 16) << "a line of the legend for each curve";
+  const PlotFrame frame(curves, {400, 200});
+  const auto red_at = [&](double x, double y) {
+    const auto column = static_cast<size_t>(frame.X(x)), row = static_cast<size_t>(frame.Y(y));
+    return pixels->bytes[3 * (row * 400 + column)];
+  };
+  EXPECT_LT(red_at(1, 1), 0x80) << "blue";
+  EXPECT_GE(red_at(3, 1), 0xdd) << "the gap: at most the grid";
+  EXPECT_LT(red_at(8, 1), 0x80);
+  std::map<std::string, int> colours;
+  for (size_t at = 0; at < pixels->bytes.size(); at += 3)
+    ++colours[absl::StrFormat("%02x%02x%02x", pixels->bytes[at], pixels->bytes[at + 1], pixels->bytes[at + 2])];
+  EXPECT_GT(colours["0072b2"], 18) << "the first curve's stroke in the legend";
+  EXPECT_GT(colours["d55e00"], 100) << "the second curve";
+  EXPECT_GT(colours["000000"], 40) << "the title and the labels";
+  EXPECT_GT(colours["dddddd"], 200) << "the grid";
+  EXPECT_GT(colours["555555"], 100) << "the numbers at the axes";
+}
+
+TEST(Canvas, TextIsDrawnPointByPoint) {
+  Canvas canvas(20, 10);
+  EXPECT_EQ(Canvas::WidthOf("I\xc3\xa4"), 12);
+  canvas.Text(0, 7, "I\xc3\xa4", {});
+  std::string drawn;
+  for (int y = 0; y < 8; ++y) {
+    for (int x = 0; x < 11; ++x) drawn += canvas.pixels()[3 * static_cast<size_t>(20 * y + x)] == 0 ? '#' : '.';
+    drawn += '\n';
+  }
+  EXPECT_EQ(drawn,
+            ".###..#####\n"
+            "..#...#...#\n"
+            "..#...#...#\n"
+            "..#...#...#\n"
+            "..#...#...#\n"
+            "..#...#...#\n"
+            ".###..#####\n"
+            "...........\n");
+  canvas.Text(-3, 200, "outside", {}, /*bold=*/true);
+  canvas.Line({{-10, -10}, {1000, 1e6}}, 2, {});
+  EXPECT_EQ(canvas.pixels().size(), 600u);
 }
 
 TEST(SvgPlot, EscapesNamesAndBreaksLinesAtGaps) {

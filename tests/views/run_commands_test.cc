@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "data/image/png.h"
 #include "tests/support/temp_dir.h"
 
 namespace composer {
@@ -66,7 +68,7 @@ TEST_F(RunCommandsTest, ListsFiltersAndCompares) {
   EXPECT_THAT(output, Not(HasSubstr("seed")));
 }
 
-TEST_F(RunCommandsTest, PlotsInTheTerminalAndAsSvg) {
+TEST_F(RunCommandsTest, PlotsInTheTerminalAndAsPictures) {
   auto [code, output] =
       Composer(dir_.path(), {"plot", "one", "two", "loss/train/total", "--width", "60", "--height", "12"});
   EXPECT_EQ(code, 0) << output;
@@ -76,6 +78,17 @@ TEST_F(RunCommandsTest, PlotsInTheTerminalAndAsSvg) {
       Composer(dir_.path(), {"plot", "one", "loss/*", "--svg", "a.svg", "--smooth", "0.9", "--log", "--x", "time"});
   EXPECT_EQ(code, 0) << output;
   EXPECT_GT(std::filesystem::file_size(dir_.Path("a.svg")), 500u);
+  std::tie(code, output) = Composer(dir_.path(), {"plot", "one", "two", "loss/train/total", "--png", "a.png", "--svg",
+                                                  "b.svg", "--width", "600", "--height", "300"});
+  EXPECT_EQ(code, 0) << output;
+  const auto pixels = DecodePng(*ReadFile(dir_.Path("a.png")), /*alpha=*/false, 1 << 20);
+  ASSERT_TRUE(pixels.ok()) << pixels.status();
+  EXPECT_EQ(pixels->width, 600);
+  EXPECT_EQ(pixels->height, 300 + 2 * 16) << "a line of the legend for each curve";
+  EXPECT_TRUE(PathExists(dir_.Path("b.svg")));
+  std::tie(code, output) = Composer(dir_.path(), {"plot", "one", "loss/*", "--png", "nowhere/a.png"});
+  EXPECT_EQ(code, 64);
+  EXPECT_THAT(output, HasSubstr("nowhere/a.png"));
 }
 
 TEST_F(RunCommandsTest, ReportIsOneFile) {
