@@ -5,8 +5,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/console.h"
 #include "base/option_help.h"
+#include "contract/exit_code.h"
 #include "launcher/options/launch_option_table.h"
 #include "launcher/subcommands.h"
 
@@ -15,10 +17,14 @@ namespace {
 
 constexpr char kSummary[] = "trains neural networks and keeps the training alive";
 
-constexpr char kExitCodes[] =
-    "0 done, 64 wrong usage, 69 a peer or service is unavailable, 70 failure,\n"
-    "75 stopped after a checkpoint (run the same command again), 93 restarts spent,\n"
-    "128+n killed by signal n.";
+std::string ExitCodes(absl::string_view between) {
+  std::string text;
+  for (const exit_code::Meaning& row : exit_code::kMeanings) {
+    const std::string code = absl::StrCat(row.code, row.code == exit_code::kSignalled ? "+n" : "");
+    absl::StrAppendFormat(&text, "%s%-6s%s; %s", text.empty() ? "" : between, code, row.meaning, row.follows);
+  }
+  return text;
+}
 
 constexpr char kNodes[] =
     "Two nodes of 8 workers, as the Python launcher takes it, once on each with its\n"
@@ -43,7 +49,7 @@ ProgramDocs LaunchDocs() {
   for (const Subcommand& c : Subcommands())
     docs.commands.push_back({c.name, c.usage, c.help, c.words, c.flags, c.takes_job});
   docs.options = LaunchOptionTable(unused);
-  docs.sections = {{"several nodes", kNodes}, {"exit status", kExitCodes}};
+  docs.sections = {{"several nodes", kNodes}, {"exit status", ExitCodes("\n\n")}};
   return docs;
 }
 
@@ -60,7 +66,7 @@ std::string LaunchHelp() {
     const std::string lines = OptionsHelp(group.options, columns);
     if (!lines.empty()) absl::StrAppend(&text, "\n", group.title, ":\n", lines);
   }
-  return absl::StrCat(text, "\nexit codes:\n", kExitCodes, "\n");
+  return absl::StrCat(text, "\nexit codes:\n", ExitCodes("\n"), "\n");
 }
 
 std::string LaunchCompletion(absl::string_view kind) {

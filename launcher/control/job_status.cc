@@ -263,15 +263,17 @@ std::string PrometheusText(const proto::JobStatus& s) {
   m.Begin("composer_info", "gauge", "Always 1; what runs here.");
   m.Add(1, absl::StrCat(",version=\"", EscapeLabel(s.version()), "\",state=\"", EscapeLabel(s.state()), "\""));
   m.One("composer_running", "gauge", "1 while a generation runs.", s.state() == "running" ? 1 : 0);
-  m.One("composer_generation", "gauge", "Number of the world.", static_cast<double>(s.generation()));
-  m.One("composer_restarts_total", "counter", "Restarts since the launch.", s.restarts());
+  m.One("composer_generation", "gauge", "Number of the world; each new world has a larger one.",
+        static_cast<double>(s.generation()));
+  m.One("composer_restarts_total", "counter", "Restarts since the launch; /status has those of all launches.",
+        s.restarts());
   m.One("composer_world_size", "gauge", "Ranks of the world.", s.world_size());
   m.One("composer_nodes", "gauge", "Nodes of the world.", s.nodes());
   m.One("composer_wall_seconds_total", "counter", "Seconds since the launch.", s.wall_seconds());
-  m.One("composer_step", "gauge", "Optimizer steps of the run; falls when a restart goes back.",
+  m.One("composer_step", "gauge", "Optimizer steps of the run; falls when a restart goes back to a checkpoint.",
         static_cast<double>(s.step()));
-  m.One("composer_samples", "gauge", "Samples of the run.", static_cast<double>(s.samples()));
-  m.One("composer_steps_per_second", "gauge", "Over the last 30 seconds.", s.steps_per_second());
+  m.One("composer_samples", "gauge", "Samples of the run; falls, too.", static_cast<double>(s.samples()));
+  m.One("composer_steps_per_second", "gauge", "Steps a second over the last 30 seconds.", s.steps_per_second());
   m.One("composer_goodput_ratio", "gauge", "Share of the wall time spent on steps that count.", s.goodput());
   if (s.ranks().empty()) return m.text();
   const auto each = [&](absl::string_view name, absl::string_view help,
@@ -284,10 +286,13 @@ std::string PrometheusText(const proto::JobStatus& s) {
        [](const auto& r) { return r.phase() == "gone" ? 0 : 1; });
   each("composer_rank_step", "Optimizer steps the rank has done.",
        [](const auto& r) { return static_cast<double>(r.step()); });
-  each("composer_heartbeat_age_seconds", "Since the rank was last heard of; NaN: it sends no heartbeats.",
+  each("composer_heartbeat_age_seconds",
+       "Since the rank was last heard of; NaN for programs, which send no heartbeats.",
        [](const auto& r) { return r.heartbeat_age_seconds() < 0 ? kNone : r.heartbeat_age_seconds(); });
-  each("composer_train_loss", "Of the rank's last step.", [](const auto& r) { return r.loss(); });
-  each("composer_data_wait_ratio", "Share of the last steps' time in which the rank waited for batches.",
+  each("composer_train_loss", "Loss of the rank's last step; NaN before the first.",
+       [](const auto& r) { return r.loss(); });
+  each("composer_data_wait_ratio",
+       "Share of the last steps' time in which the rank waited for batches; NaN before the second.",
        [](const auto& r) { return r.data_wait(); });
   return m.text();
 }

@@ -19,6 +19,7 @@
 #include "views/draw/report_page.h"
 #include "views/draw/svg_plot.h"
 #include "views/draw/terminal_plot.h"
+#include "views/read/metric_names.h"
 
 namespace composer {
 namespace {
@@ -130,6 +131,26 @@ TEST(Canvas, TextIsDrawnPointByPoint) {
   canvas.Text(-3, 200, "outside", {}, /*bold=*/true);
   canvas.Line({{-10, -10}, {1000, 1e6}}, 2, {});
   EXPECT_EQ(canvas.pixels().size(), 600u);
+}
+
+TEST(MetricNames, TheFirstThatFitsCounts) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"loss/train/total", "loss/train/total"},
+      {"loss/train/mlm", "loss/train/<part>"},
+      {"metrics/train/CrossEntropy", "metrics/train/<Metric>"},
+      {"metrics/lambada/0-shot/InContextLearningLMAccuracy", "metrics/<label>/<n>-shot/<Metric>"},
+      {"metrics/eval/MulticlassAccuracy", "metrics/<label>/<Metric>"},
+      {"lr-DecoupledAdamW/group0", "lr-<Optimizer>/group<i>"},
+      {"l2_norm/grad/global", "l2_norm/grad/global"},
+      {"l2_norm/grad/layers.0.weight", "l2_norm/grad/<parameter>"},
+      {"memory/peak_reserved_mem_avg", "memory/<what>_avg"},
+      {"memory/peak_reserved_mem", "memory/<what>"}};
+  for (const auto& [name, expected] : cases) {
+    ASSERT_NE(FindMeaning(name), nullptr) << name;
+    EXPECT_EQ(FindMeaning(name)->name, expected);
+  }
+  for (const char* name : {"", "mine", "loss/train/", "xloss/train/total"})
+    EXPECT_EQ(FindMeaning(name), nullptr) << name;
 }
 
 TEST(SvgPlot, EscapesNamesAndBreaksLinesAtGaps) {

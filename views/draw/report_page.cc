@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "views/draw/curve.h"
 #include "views/draw/svg_plot.h"
+#include "views/read/metric_names.h"
 
 namespace composer {
 namespace {
@@ -25,7 +26,8 @@ body{font:14px sans-serif;max-width:1340px;margin:2em auto;padding:0 1em;color:#
 table{border-collapse:collapse;margin:.5em 0}
 td,th{border:1px solid #ddd;padding:.25em .6em;text-align:left;vertical-align:top}
 th{background:#f5f5f5}pre{background:#f7f7f7;padding:1em;overflow:auto;max-height:40em}
-.charts{display:flex;flex-wrap:wrap;gap:1em}.bar{display:flex;height:1.4em;background:#eee;margin:.5em 0}
+.charts{display:flex;flex-wrap:wrap;gap:1em}figure{margin:0;width:420px}figcaption{color:#555;font-size:12px}
+.bar{display:flex;height:1.4em;background:#eee;margin:.5em 0}
 .bar i{display:block;border-right:2px solid #fff}.done{background:#009e73}.failed{background:#d55e00}
 .preempted{background:#e69f00}.running{background:#0072b2}.note{color:#a40000}
 </style><title>)";
@@ -110,8 +112,12 @@ std::string Charts(const MetricsReader& reader) {
   const std::vector<double> restarts = Restarts(reader.rows());
   for (size_t i = 0; i < std::min(shown.size(), kMaxCharts); ++i) {
     const PlotCurve curve{shown[i]->name, PointsOf(reader, *shown[i], XAxis::kBatch)};
-    html +=
-        SvgPlot({curve}, {.title = curve.label, .x_label = "batch", .width = 420, .height = 240, .marks = restarts});
+    const MetricMeaning* known = FindMeaning(shown[i]->name);
+    const SvgOptions options = {
+        .title = curve.label, .x_label = "batch", .width = 420, .height = 240, .marks = restarts};
+    absl::StrAppend(&html, "<figure>", SvgPlot({curve}, options));
+    if (known != nullptr) absl::StrAppend(&html, "<figcaption>", MarkupText(known->meaning), "</figcaption>");
+    html += "</figure>\n";
   }
   if (shown.size() > kMaxCharts)
     absl::StrAppend(&html, "<p>", shown.size() - kMaxCharts, " more metrics are not drawn.</p>");
