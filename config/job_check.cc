@@ -141,7 +141,10 @@ class Checker {
   void CheckNamed(const ConfigNode& value, const std::string& path, const ValueType& type) {
     const ConfigNode* name = value.Find("name");
     if (!IsGiven(name)) {
-      reader_.Fail(value.mark, Below(path, "name"), "is required");
+      const std::vector<std::string> names = check_.schema.Names(type.section);
+      reader_.Fail(value.mark, Below(path, "name"),
+                   absl::StrCat("is required: which ", type.section, names.empty() ? "" : ", such as ",
+                                names.empty() ? "" : names.front()));
     } else if (!name->is_scalar()) {
       reader_.Fail(name->mark, Below(path, "name"), absl::StrCat("expected a text, got ", name->Describe()));
     } else if (const KeySection* section = check_.schema.Find(type.section, name->scalar)) {

@@ -150,6 +150,7 @@ constexpr MissingKey kMissingKeys[] = {
     {"model.no_bias", "leave it out: layers have biases"},
     {"model.init_config", "leave it out: weights begin as GPT-2's"},
     {"model.loss_fn", "leave it out: the loss is cross-entropy"},
+    {"persistent_workers", "leave it out: workers are threads and live as long as the loader"},
     {"train_dataloader.persistent_workers", "leave it out: workers are threads and live as long as the loader"},
     {"eval_dataloader.persistent_workers", "leave it out: workers are threads and live as long as the loader"},
     {"train_dataloader.dataset", "leave it out: keys of the data set stand beside its `name`"},

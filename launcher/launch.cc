@@ -160,6 +160,7 @@ Supervisor::Options SupervisorOptions(const LaunchContext& context, const proto:
                  .cpus = AllowedCpus()};
   WorkerPlace& place = result.plan.place;
   place.cpus = static_cast<int>(result.plan.cpus.size());
+  place.without_gpus = VisibleGpus(result.plan.environment) == 0;
   if (const auto& slurm = context.platform.slurm; slurm.has_value()) {
     place.first_local_rank = slurm->first_local_rank;
     place.node_workers = slurm->local_world_size;

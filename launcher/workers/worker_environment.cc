@@ -62,6 +62,8 @@ Environment WorkerEnvironment(const Environment& inherited, const WorkerPlace& p
                  absl::StrCat(std::max(1, place.cpus / std::max(place.cpu_sharers, place.local_world_size))));
   SetUnlessGiven(result, "PYTHONUNBUFFERED", "1");
   if (place.launch > 0) SetUnlessGiven(result, "GLIBC_TUNABLES", kKeepMemory);  // not for a program of the user's
+  // LibTorch's profiler would complain that there is no driver of GPUs; it has nothing else to say above this level.
+  if (place.launch > 0 && place.without_gpus) SetUnlessGiven(result, "KINETO_LOG_LEVEL", "5");
   if (!place.interface.empty() && place.nodes > 1) {
     for (const char* name : {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"}) SetUnlessGiven(result, name, place.interface);
   }

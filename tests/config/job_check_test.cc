@@ -61,6 +61,8 @@ TEST(JobCheck, NamesFieldAndPlaceOfWhatIsWrong) {
       {"device_train_batch_size: 3", "device_train_batch_size: `global_train_batch_size` is given, too"},
       {"schedulers: {name: cosine_annealing_with_warmup, t_warmup: -5ba}", "schedulers.t_warmup: must not be negative"},
       {"schedulers: {name: cosine_annealing_with_warmup}", "schedulers.t_warmup: is required"},
+      {"optimizers: {lr: 0.1}", "t.yaml:5:13: optimizers.name: is required: which optimizer, such as "},
+      {"persistent_workers: true", "t.yaml:5:1: persistent_workers: unknown key; leave it out: workers are threads"},
       {"schedulers: {name: linear_with_warmup, t_warmup: 5sp}",
        "schedulers.t_warmup: must be in the unit of t_max (1dur)"},
       {"schedulers: [{name: linear_with_warmup, t_warmup: 5ba, t_max: 8ba}]",

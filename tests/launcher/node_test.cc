@@ -127,6 +127,17 @@ TEST(WorkerEnvironmentTest, MallocIsTheUsersBusinessInTheirProgramsAndIfTheySayS
   EXPECT_EQ(WorkerEnvironment(off, {.launch = 1}).GetOr("GLIBC_TUNABLES", "?"), "");
 }
 
+TEST(WorkerEnvironmentTest, TheProfilerDoesNotMissGpusWhereThereAreNone) {
+  const auto level = [](const Environment& inherited, int64_t launch, bool without_gpus) {
+    return WorkerEnvironment(inherited, {.without_gpus = without_gpus, .launch = launch})
+        .GetOr("KINETO_LOG_LEVEL", "-");
+  };
+  EXPECT_EQ(level({}, 1, true), "5");
+  EXPECT_EQ(level({}, 1, false), "-") << "what it says about GPUs is wanted";
+  EXPECT_EQ(level({}, 0, true), "-") << "a program of the user's";
+  EXPECT_EQ(level(Environment(Variables{{"KINETO_LOG_LEVEL", "0"}}), 1, true), "0");
+}
+
 TEST(WorkerEnvironmentTest, KeepsTheUsersThreads) {
   const Environment inherited(Variables{{"OMP_NUM_THREADS", "9"}});
   EXPECT_EQ(WorkerEnvironment(inherited, {.cpus = 4}).GetOr("OMP_NUM_THREADS", ""), "9");
