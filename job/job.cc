@@ -194,6 +194,8 @@ void ReadTraining(ConfigMap root, bool trains, Job& job) {
   options.precision_config = ReadPrecisionConfig(root, options.precision);
   options.keep_in_fp32.texts = root.StringList("keep_in_fp32", {});
   ReadCollectives(root, job);
+  if (job.cuda_graphs && job.debug_collectives)
+    root.Reject("debug_collectives", "does not go with cuda_graphs, whose collectives start without the host");
   ReadCompileConfig(root);
   options.fsdp = ReadParallelism(root, options.precision);
 }

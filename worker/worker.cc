@@ -44,6 +44,7 @@
 #include "worker/run_command.h"
 #include "worker/store.h"
 #include "worker/thread_stacks.h"
+#include "worker/watched_graphs.h"
 
 namespace composer {
 namespace {
@@ -64,6 +65,7 @@ struct WorkerContext {
   at::Device device = at::kCPU;
   std::shared_ptr<CollectiveWatch> watch;  // of NCCL's groups; set atomically, read by the agent's thread
   std::unique_ptr<Communicator> communicator;
+  std::unique_ptr<GraphCapture> graphs;       // with cuda_graphs
   c10::intrusive_ptr<c10d::Store> tcp_store;  // set without Composer's launcher
   c10::intrusive_ptr<c10d::Store> store;
   std::shared_ptr<ObjectStore> memory;  // the memory tier of checkpoints; null: none
@@ -310,7 +312,10 @@ absl::Status Train(WorkerContext& context, const JobSource& source, const Enviro
   const absl::Status status = CatchTorch([&]() -> absl::Status {
     ASSIGN_OR_RETURN(TrainerOptions options, BuildTrainerOptions(std::move(job), PlaceOf(context, env)));
     SetPlace(context, options);
-    options.graphs = captures ? &context.cuda->graphs() : nullptr;
+    if (captures) {
+      context.graphs = std::make_unique<WatchedGraphs>(context.cuda->graphs(), std::atomic_load(&context.watch));
+      options.graphs = context.graphs.get();
+    }
     options.memory = context.memory;
     const FirstStep first_step = {options.make_model, options.train.dataset, options.seed};
     ASSIGN_OR_RETURN(context.trainer, Trainer::Create(std::move(options)));

@@ -72,7 +72,7 @@ class GpuDayTest(unittest.TestCase):
             for kind in ("fp32", "amp_bf16"):
                 self.assertIn(f"| {name}, {kind}: state after replays beside eager, bit by bit | equal  | equal | yes |",
                               page, self.log("graphs"))
-        self.assertIn("| perceptron, fp32: steps that were replayed | 16 of 20 |", page)
+        self.assertIn("| perceptron, fp32: steps that were replayed | 16 of 20  | not 0 | yes |", page)
         self.assertIn("| 4-layer GPT: replays beside our own eager steps |", page)
         self.assertIn("| text, sharded on the GPU beside the CPU: largest difference of 4 losses |", page)
         self.assertNotIn("failed", page)

@@ -80,14 +80,20 @@ class MockGpuTest(harness.JobTest):
     # A rate that float32 has, so that the bits are those of a run without graphs.
     def test_graphs_have_the_bits_of_eager_steps_and_survive_a_kill(self):
         rate = {"optimizers": dict(harness.TINY_JOB["optimizers"], lr=2**-9), "schedulers": None}
-        self.train("eager", 1, **rate, **ON_GPU)
-        self.train("graphs", 1, cuda_graphs=True, **rate, **ON_GPU)
+        for name, ranks, more in [("eager", 1, {}), ("ddp", 2, {}), ("full", 2, {"fsdp_config": {}})]:
+            graphs = "graphs" if name == "eager" else f"graphs_{name}"
+            self.train(name, ranks, **rate, **more, **ON_GPU)
+            self.train(graphs, ranks, cuda_graphs=True, **rate, **more, **ON_GPU)
+            self.assert_same_run(name, graphs)
         replays = [line["trainer/graph_replay"] for line in self.metrics("graphs") if "trainer/graph_replay" in line]
         self.assertEqual(replays[:5] + replays[-1:], [0, 0, 0, 1, 1, 1])
-        self.assert_same_run("eager", "graphs")
         self.train("killed", 1, cuda_graphs=True, callbacks={"fail_at": {"rank": 0, "batch": 23}}, **rate, **ON_GPU)
         self.assertEqual(self.summary("killed")["restarts"], 1)
         self.assert_same_state(self.newest_checkpoint("eager"), self.newest_checkpoint("killed"))
+        self.train("killed2", 2, cuda_graphs=True, fsdp_config={}, callbacks={"fail_at": {"rank": 1, "batch": 23}},
+                   **rate, **ON_GPU)
+        self.assertEqual(self.summary("killed2")["restarts"], 1)
+        self.assert_same_state(self.newest_checkpoint("full"), self.newest_checkpoint("killed2"))
 
     def test_a_run_that_cannot_be_captured_says_why(self):
         self.train("fp16", 1, cuda_graphs=True, device="gpu", precision="amp_fp16")

@@ -284,6 +284,8 @@ TEST(JobKeys, WhatBelongsToOneDeviceIsRefusedOnTheOther) {
   EXPECT_THAT(status_of("cuda_graphs: true\n"), testing::HasSubstr("cuda_graphs: true needs device: gpu"));
   EXPECT_EQ(status_of("cuda_graphs: true\ndevice: gpu\n"), "OK");
   EXPECT_EQ(status_of("cuda_graphs: false\n"), "OK");
+  EXPECT_THAT(status_of("cuda_graphs: true\ndevice: gpu\ndebug_collectives: true\n"),
+              testing::HasSubstr("debug_collectives: does not go with cuda_graphs"));
   EXPECT_THAT(status_of("profiler: {roofline: true}\ndevice: gpu\n"), testing::HasSubstr("needs device: cpu"));
   EXPECT_EQ(status_of("profiler: {roofline: true}\n"), "OK");
 }

@@ -113,10 +113,16 @@ size_t CollectiveWatch::Join(const std::string& name, c10::intrusive_ptr<c10d::B
   return groups_.size() - 1;
 }
 
+void CollectiveWatch::Pause(bool on) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  paused_ = on;
+}
+
 void CollectiveWatch::Starts(size_t group, const CollectiveCall& call) {
   const Group* joined = nullptr;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (paused_) return;
     joined = &groups_[group];
     LastCalls& calls = groups_[group].calls;
     calls.push_back(call);
@@ -129,6 +135,7 @@ void CollectiveWatch::Starts(size_t group, const CollectiveCall& call) {
 
 void CollectiveWatch::Awaited(size_t group, const CollectiveCall& call) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (paused_) return;
   c10::Event event(options_.device.type());
   if (!free_.empty()) {
     event = std::move(free_.back());

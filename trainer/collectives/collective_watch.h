@@ -60,6 +60,9 @@ class CollectiveWatch {
   // Must be called when the current stream has been made to wait for the collective.
   void Awaited(size_t group, const CollectiveCall& call);
 
+  // While it is paused, collectives are not watched: those that a graph captures do not run.
+  void Pause(bool on);
+
   // Writes the file, and aborts all groups within `limit`, whatever their state. Returns "; flight record: PATH", or ""
   // when it could not be written.
   std::string Abandon(const std::string& why, Millis limit);
@@ -94,6 +97,7 @@ class CollectiveWatch {
   std::vector<c10::Event> free_;  // to be used again
   std::chrono::steady_clock::time_point last_progress_;
   bool published_ = false;
+  bool paused_ = false;
   bool stop_ = false;
   std::thread thread_;
 };

@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "absl/types/span.h"
 #include "trainer/core/tracer.h"
@@ -57,6 +58,23 @@ class GradientSync {
   // Returns, after Finish and equal on all ranks, whether no rank's gradients of the step held NaN or infinity.
   // Gradients are checked before they are summed; the verdict travels with the tail.
   virtual bool gradients_finite() const = 0;
+  // Finish in parts, for steps whose update is queued before the host knows the sums (loop/train_batch_graph.cc). Only
+  // with can_queue(), and after PrepareToQueue, which must come before the first such step.
+  struct QueuedSums {
+    at::Tensor numbers;   // float32 on the device, summed over ranks: tail() and more
+    int64_t verdict = 0;  // numbers[verdict] is not 0 if some rank's gradients are not finite
+  };
+  virtual bool can_queue() const { return false; }
+  virtual void PrepareToQueue() {}
+  // Finish without a wait of the host.
+  virtual QueuedSums QueueFinish() { return {}; }
+  // Takes what `numbers` held; then all is as after Finish.
+  virtual void TakeQueued(absl::Span<const double> /*numbers*/) {}
+  // Returns, after QueueFinish and before TakeQueued, what this rank has sent with the tail; a graph of this step sends
+  // what the last call of SendAgain has put in its place, and tail() on top.
+  virtual std::vector<float> sent() const { return {}; }
+  virtual void SendAgain(absl::Span<const float> /*sent*/) {}
+
   // Returns the number of collectives of a step with one pass.
   virtual int64_t num_collectives_per_step() const = 0;
   // True if gradients stay on the rank until they are armed and finished.

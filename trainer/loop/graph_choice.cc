@@ -42,7 +42,10 @@ bool MayBeCaptured(const std::string& algorithm) {
 std::string WhyNoGraphs(const GraphFacts& facts) {
   if (!facts.device_captures) return "this device has no graphs";
   if (facts.on_default_stream) return "training runs on the device's default stream, which cannot be captured";
-  if (!facts.alone) return "the sums over ranks are read by the host before the update; it needs one rank";
+  if (facts.sums_on_host) {
+    return "the sums over ranks need the host: with tensor_parallel_degree, ddp_sync_strategy: multi_auto_sync and "
+           "parameters offloaded to the CPU";
+  }
   if (facts.fp16_scaler) return "the scaler of precision: amp_fp16 changes its scale on the host; use amp_bf16";
   if (facts.auto_microbatch) return "device_train_microbatch_size: auto changes what a step launches";
   if (facts.on_tokens) return "accumulate_train_batch_on_tokens weights microbatches by counts that the host reads";

@@ -17,7 +17,7 @@ namespace composer {
 struct GraphFacts {
   bool device_captures = true;     // the device is a GPU, and was given a way to capture
   bool on_default_stream = false;  // of the training thread; it cannot be captured
-  bool alone = true;               // one rank
+  bool sums_on_host = false;       // those over ranks are, or need the host
   bool fp16_scaler = false;
   bool auto_microbatch = false;
   bool on_tokens = false;                    // accumulate_train_batch_on_tokens

@@ -85,6 +85,7 @@ const QueuedStep& StepGraphs::Step(const Batch& batch, const std::string& settin
 const QueuedStep& StepGraphs::Replay(const Batch& batch, Shape& shape) {
   eager_ = {};
   CopyInto(shape.batch, batch);
+  if (shape.step.prepare != nullptr) shape.step.prepare();
   shape.graph->Replay();
   return shape.step;
 }
@@ -102,9 +103,14 @@ bool StepGraphs::Capture(const Batch& batch, Shape& shape, const std::function<Q
   } catch (...) {
     const absl::Status status = StatusFromCurrentException();
     const std::string why(status.message().substr(0, status.message().find('\n')));
+    capture_.Abandon();
+    if (must_capture_)
+      throw StatusError(
+          absl::InvalidArgumentError(absl::StrCat("cuda_graphs: true: the step cannot be captured, and with several "
+                                                  "ranks its collectives cannot be taken back: ",
+                                                  why, "; set cuda_graphs: false")));
     SayOnce(absl::StrCat("cuda_graphs: the step cannot be captured, and goes on without a graph: ", why));
   }
-  capture_.Abandon();
   gave_up_ = true;
   shapes_.clear();
   return false;

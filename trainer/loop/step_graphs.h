@@ -32,13 +32,16 @@ struct QueuedStep {
   std::vector<at::Tensor> gradients;  // by parameter; undefined: none
   std::string unfit;                  // what a replay would leave out; "": nothing
   bool replayed = false;              // the host has not run it
+  std::function<void()> prepare;      // called before each replay: puts what the host sends with it in its place
 };
 
 // Threads: the training thread.
 class StepGraphs {
  public:
   // `capture` must outlive this object. `speaks`: it logs.
-  StepGraphs(GraphCapture& capture, bool speaks) : capture_(capture), speaks_(speaks) {}
+  // must_capture: a capture that fails throws StatusError, since other ranks' collectives wait for this one's.
+  StepGraphs(GraphCapture& capture, bool speaks, bool must_capture)
+      : capture_(capture), speaks_(speaks), must_capture_(must_capture) {}
   // Makes a step with `queue`, which is given the batch to use and must queue the same for equal shapes and equal
   // `settings`, or with a graph of it. `may_capture` is false for a step that must run as it comes. Throws what `queue`
   // throws. The result is valid until the next call.
@@ -59,7 +62,7 @@ class StepGraphs {
   void SayOnce(const std::string& text);
 
   GraphCapture& capture_;
-  const bool speaks_;
+  const bool speaks_, must_capture_;
   bool gave_up_ = false;  // a capture has failed
   int64_t graphs_ = 0;
   std::map<std::string, Shape> shapes_;

@@ -115,6 +115,11 @@ class TrainBatch final : private LossClosure {
   StepMessage RunQueued();
   // Queues forward, backward and update, with the verdict on the device.
   QueuedStep Queue(const Batch& batch);
+  // Returns what a graph would leave out, or "".
+  std::string SumsOnHost() const;
+  // These queue the end of the sums and what brings them to the host. They return what StepUnless needs.
+  at::Tensor QueueAlone(QueuedStep& step);
+  at::Tensor QueueSums(const StepMessage& message, QueuedStep& step);
   // Gives outputs, losses and gradients to those that look at them after the step.
   void ShowQueued(const QueuedStep& step);
   StepMessage ReadQueued(const QueuedStep& step, int64_t samples);

@@ -51,7 +51,7 @@ GraphFacts TrainBatch::FactsForGraphs(bool wraps_activations) const {
   GraphFacts facts;
   facts.device_captures = !state_.identity.device.is_cpu();
   facts.on_default_stream = facts.device_captures && OnDefaultStream(state_.identity.device);
-  facts.alone = sync_->is_alone();
+  facts.sums_on_host = !sync_->is_alone() && !sync_->can_queue();
   facts.fp16_scaler = settings.scaler.has_value();
   facts.auto_microbatch = settings.auto_microbatch.has_value();
   facts.on_tokens = settings.accumulate_train_batch_on_tokens;
@@ -75,7 +75,8 @@ void TrainBatch::BeginGraphs(GraphCapture& capture, bool wraps_activations) {
     if (state_.identity.rank == 0) LOG(WARNING) << "cuda_graphs: no step is captured: " << why_not;
     return;
   }
-  graphs_ = std::make_unique<StepGraphs>(capture, state_.identity.rank == 0);
+  graphs_ = std::make_unique<StepGraphs>(capture, state_.identity.rank == 0, !sync_->is_alone());
+  sync_->PrepareToQueue();
   rates_ = dynamic_cast<DeviceRates*>(state_.optimizer.get());
   rates_->UseDeviceRates();
 }
@@ -106,30 +107,58 @@ QueuedStep TrainBatch::Queue(const Batch& batch) {
     engine_.SetSeeding(true);
   });
   if (state_.settings.nan.on_nan() == OnNan::kSkip) SaveBuffers();
-  Accumulate(/*sends=*/true);
+  const StepMessage message = Accumulate(/*sends=*/true);
   QueuedStep step;
   step.outputs = state_.outputs;
   step.loss = state_.loss;
   step.loss_parts = state_.loss_parts;
+  step.unfit = SumsOnHost();
+  const torch::NoGradGuard no_grad;
+  at::Tensor skips = sync_->is_alone() ? QueueAlone(step) : QueueSums(message, step);
+  if (state_.settings.nan.on_nan() == OnNan::kContinue) skips.zero_();
+  ThrowIfError(engine_.Run(Event::kAfterTrainBatch));
+  state_.optimizer->StepUnless(skips);
+  for (const at::Tensor& param : params_) step.gradients.push_back(param.grad());
+  return step;
+}
+
+std::string TrainBatch::SumsOnHost() const {
   for (const auto& metric : state_.train_metrics) {
     const auto* const summed = dynamic_cast<const SummedMetric*>(metric.get());
     if (request_.measure && (summed == nullptr || !summed->on_device()))
-      step.unfit = absl::StrCat("the train metric ", metric->name(), " sums on the host");
+      return absl::StrCat("the train metric ", metric->name(), " sums on the host");
   }
+  return "";
+}
+
+at::Tensor TrainBatch::QueueAlone(QueuedStep& step) {
   ReadSums(step.read);
-  const torch::NoGradGuard no_grad;
   alone_->Finish();
   const at::Tensor verdict = torch::zeros({1}, weight_.options());
   alone_->WriteTo(verdict);
   step.read.Add(verdict, [this](absl::Span<const double> found) { queued_finite_ = found[0] == 0; });
   step.numbers = step.read.Gather();
   // The first number is the loss; times 0 it is NaN if it is not finite.
-  at::Tensor skips = (step.numbers.narrow(0, 0, 1) * 0 + verdict).ne(0).to(at::kFloat);
-  if (state_.settings.nan.on_nan() == OnNan::kContinue) skips.zero_();
-  ThrowIfError(engine_.Run(Event::kAfterTrainBatch));
-  state_.optimizer->StepUnless(skips);
-  for (const at::Tensor& param : params_) step.gradients.push_back(param.grad());
-  return step;
+  return (step.numbers.narrow(0, 0, 1) * 0 + verdict).ne(0).to(at::kFloat);
+}
+
+at::Tensor TrainBatch::QueueSums(const StepMessage& message, QueuedStep& step) {
+  if (message.trained_samples == 0) FillTail(message);  // else RunPasses has
+  if (losses_.part_names().size() > StepMessage::kMaxLossParts) step.unfit = "the model has many losses";
+  const GradientSync::QueuedSums sums = sync_->QueueFinish();
+  step.read.Add(sums.numbers, [this](absl::Span<const double> numbers) {
+    sync_->TakeQueued(numbers);
+    queued_finite_ = sync_->gradients_finite();
+  });
+  step.numbers = step.read.Gather();
+  step.prepare = [this, sent = sync_->sent()] {
+    sync_->SendAgain(sent);
+    StepMessage own = request_.message;
+    own.trained_samples = state_.batch.num_samples;
+    own.Encode(sync_->tail().first(StepMessage::kLength));
+  };
+  const at::Tensor loss = sums.numbers.narrow(0, StepMessage::kLossFlag, 1);
+  return (loss * 0 + sums.numbers.narrow(0, sums.verdict, 1)).ne(0).to(at::kFloat);
 }
 
 void TrainBatch::ShowQueued(const QueuedStep& step) {
@@ -146,16 +175,22 @@ StepMessage TrainBatch::ReadQueued(const QueuedStep& step, int64_t samples) {
     for (const auto& metric : state_.train_metrics) metric->Reset();
   }
   step.read.Hand(step.numbers);
-  StepMessage own = request_.message;
-  own.trained_samples = samples;
-  own.weighted_loss = losses_.total();
-  Settle(own, FactorAfterSum(own));
-  if (std::isfinite(own.weighted_loss) && queued_finite_) {
+  StepMessage agreed = request_.message;
+  if (sync_->is_alone()) {
+    agreed.trained_samples = samples;
+    agreed.weighted_loss = losses_.total();
+  } else {
+    agreed = ReadTail();
+  }
+  TORCH_CHECK(FactorAfterSum(agreed) == 1, "cuda_graphs: the ranks have trained on ", agreed.trained_samples,
+              " samples of a batch of ", request_.global_samples);
+  Settle(agreed, 1);
+  if (std::isfinite(agreed.weighted_loss) && queued_finite_) {
     state_.settings.nan.OnStep(true);
   } else {
-    MayUpdateWithNan(own.weighted_loss);  // the device has decided alike
+    MayUpdateWithNan(agreed.weighted_loss);  // the device has decided alike
   }
-  return own;
+  return agreed;
 }
 
 }  // namespace composer

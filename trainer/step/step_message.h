@@ -35,7 +35,10 @@ struct StepMessage {
   // once.
   StepMessage VotesOnly() const;
 
-  static constexpr int kLength = 20 + (1 + kMaxLossParts) * WireNumber::kLength;  // floats
+  static constexpr int kBeforeLoss = 20;                                                   // floats
+  static constexpr int kLength = kBeforeLoss + (1 + kMaxLossParts) * WireNumber::kLength;  // floats
+  // The float that is NaN or infinite when weighted_loss is.
+  static constexpr int kLossFlag = kBeforeLoss + WireNumber::kLength - 1;
   // out and in have kLength elements.
   void Encode(absl::Span<float> out) const;
   static StepMessage Decode(absl::Span<const float> in);

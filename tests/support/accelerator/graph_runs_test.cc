@@ -84,6 +84,26 @@ class MockGraphRuns : public OnMock {
   }
 };
 
+// For a rank's thread, until its end.
+void UseOwnStream(int rank) {
+  const c10::impl::VirtualGuardImpl guard(at::kCUDA);
+  guard.exchangeStream(guard.getStreamFromGlobalPool({at::kCUDA, static_cast<c10::DeviceIndex>(rank)}));
+}
+
+class NoTracer final : public Tracer {
+ public:
+  Span Begin(const TraceName& /*name*/) override { return 0; }
+  void End(Span /*span*/) override {}
+  void Instant(const TraceName& /*name*/) override {}
+  void Counter(const TraceName& /*name*/, double /*value*/) override {}
+};
+
+// Steps that are traced run as they come.
+void Trace(TrainerOptions& options) {
+  static NoTracer& tracer = *new NoTracer;
+  AddCallback(options, {composer::Event::kBatchStart}, [](State& state) { state.tracer = &tracer; });
+}
+
 TrainerOptions LongRun(const ModelShape& shape = {}, int64_t batches = 300) {
   TrainerOptions options = SmallRun(shape);
   options.max_duration = Time::Batches(batches);
@@ -115,17 +135,26 @@ TEST_F(MockGraphRuns, ClippingAndAveragesToo) {
   ExpectEagersBits(options, 1, 100 - kGraphWarmUpSteps);
 }
 
+std::shared_ptr<const Dataset> MakeTokens(int64_t rows) {
+  Draws draws(4);
+  at::Tensor tokens = torch::empty({rows, 8}, at::kLong);
+  for (int64_t i = 0; i < tokens.numel(); ++i)
+    tokens.mutable_data_ptr<int64_t>()[i] = static_cast<int64_t>((draws.Next() + 1) * 10);
+  return MakeTensorRows(tokens, tokens, 8);
+}
+
+TrainerOptions GptGraphRun() {
+  TrainerOptions options = LongRun({}, 60);
+  options.model = MakeGoldenGpt({.layers = 2, .heads = 2, .width = 16, .context = 8, .vocab = 20});
+  options.train.dataset = MakeTokens(24);
+  return options;
+}
+
 TEST_F(MockGraphRuns, AGptInBothPrecisionsToo) {
   for (const Precision precision : {Precision::kFp32, Precision::kAmpBf16}) {
     const auto options = [precision] {
-      TrainerOptions options = LongRun({}, 60);
+      TrainerOptions options = GptGraphRun();
       options.precision = precision;
-      options.model = MakeGoldenGpt({.layers = 2, .heads = 2, .width = 16, .context = 8, .vocab = 20});
-      Draws draws(4);
-      at::Tensor tokens = torch::empty({24, 8}, at::kLong);
-      for (int64_t i = 0; i < tokens.numel(); ++i)
-        tokens.mutable_data_ptr<int64_t>()[i] = static_cast<int64_t>((draws.Next() + 1) * 10);
-      options.train.dataset = MakeTensorRows(tokens, tokens, 8);
       return options;
     };
     ExpectEagersBits(options, 1, 60 - kGraphWarmUpSteps);
@@ -283,6 +312,141 @@ TEST_F(MockGraphRuns, ARunThatMayNotBeCapturedIsTrainedWithout) {
   const RunResult result = TrainWith(&graphs, options());
   EXPECT_EQ(graphs.captures, 0);
   ExpectSameRun(result, Train(options()));
+}
+
+struct RanksWay {
+  const char* name;
+  int ranks;
+  std::optional<ShardingStrategy> strategy;
+};
+const RanksWay kRanksWays[] = {{"DDP", 2, {}},
+                               {"DDP, 3 ranks", 3, {}},
+                               {"FULL_SHARD", 2, ShardingStrategy::kFullShard},
+                               {"SHARD_GRAD_OP", 2, ShardingStrategy::kShardGradOp},
+                               {"FULL_SHARD, 4 ranks", 4, ShardingStrategy::kFullShard}};
+
+struct RanksRun {
+  std::vector<RunResult> results;
+  int captures = 0, replays = 0;  // of rank 0
+};
+
+// A GPT, whose blocks are sharded, with clipping over all ranks and two microbatches.
+RanksRun TrainRanks(const RanksWay& way, bool with_graphs, const std::function<void(TrainerOptions&)>& change) {
+  std::vector<std::unique_ptr<CountedGraphs>> graphs;
+  for (int rank = 0; rank < way.ranks; ++rank) graphs.push_back(std::make_unique<CountedGraphs>());
+  RanksRun run;
+  run.results = TrainOnMockRanks(way.ranks, [&](int rank) {
+    UseOwnStream(rank);
+    TrainerOptions options = GptGraphRun();
+    options.device_train_microbatch_size = 2;
+    options.algorithms.push_back(std::make_unique<GradientClipping>(ClippingType::kNorm, 0.05));
+    if (way.strategy) options.fsdp.emplace().strategy = *way.strategy;
+    if (with_graphs) options.graphs = graphs[static_cast<size_t>(rank)].get();
+    change(options);
+    return options;
+  });
+  run.captures = graphs[0]->captures;
+  run.replays = graphs[0]->replays;
+  return run;
+}
+
+TEST_F(MockGraphRuns, RanksReplayTheirCollectivesToo) {
+  for (const RanksWay& way : kRanksWays) {
+    SCOPED_TRACE(way.name);
+    const RanksRun eager = TrainRanks(way, true, Trace);
+    ASSERT_TRUE(eager.results[0].status.ok()) << eager.results[0].status;
+    EXPECT_EQ(eager.captures, 0);
+    for (const uint64_t seed : {1, 2}) {
+      Machine::Get().Restart(seed);
+      const RanksRun run = TrainRanks(way, true, [](TrainerOptions&) {});
+      for (size_t rank = 0; rank < run.results.size(); ++rank) ExpectSameBits(run.results[rank], eager.results[rank]);
+      EXPECT_EQ(run.captures, 1);
+      EXPECT_EQ(run.replays, 60 - kGraphWarmUpSteps);
+      EXPECT_THAT(Machine::Get().TakeFaults(), testing::IsEmpty());
+    }
+  }
+}
+
+// With a rate that float32 has. 22 samples: the last batch of an epoch has 6, of which 4 ranks have 2, 2, 1 and 1.
+TEST_F(MockGraphRuns, RanksHaveTheBitsOfARunWithoutGraphs) {
+  for (const RanksWay& way : kRanksWays) {
+    SCOPED_TRACE(way.name);
+    const auto change = [](TrainerOptions& options) {
+      options.train.dataset = MakeTokens(22);
+      options.schedulers.clear();
+      options.make_optimizer = [](Model& model) { return MakeTestAdamW(model, 1.0 / 64); };
+    };
+    const RanksRun eager = TrainRanks(way, false, change), run = TrainRanks(way, true, change);
+    for (size_t rank = 0; rank < run.results.size(); ++rank) ExpectSameBits(run.results[rank], eager.results[rank]);
+    EXPECT_EQ(run.captures, 2);
+    EXPECT_GT(run.replays, 50);
+  }
+}
+
+TEST_F(MockGraphRuns, RanksThatEndBetweenReplaysGoOnWithTheSameBits) {
+  for (const RanksWay& way : kRanksWays) {
+    if (way.ranks != 2) continue;
+    SCOPED_TRACE(way.name);
+    const auto until = [](const std::string& folder, int64_t batches) {
+      return [=](TrainerOptions& options) {
+        options.schedulers.clear();
+        options.max_duration = Time::Batches(batches);
+        options.save.save_folder = folder;
+        options.save.save_interval = Time::Batches(7);
+      };
+    };
+    const TempDir of_whole, of_parts;
+    const RanksRun whole = TrainRanks(way, true, until(of_whole.path(), 40));
+    ASSERT_TRUE(TrainRanks(way, true, until(of_parts.path(), 21)).results[0].status.ok());
+    const RanksRun rest = TrainRanks(way, true, until(of_parts.path(), 40));
+    ASSERT_TRUE(rest.results[0].status.ok()) << rest.results[0].status;
+    EXPECT_NE(rest.results[0].resumed_from, "");
+    EXPECT_EQ(rest.replays, 40 - 21 - kGraphWarmUpSteps);
+    for (size_t i = 0; i < whole.results[0].tensors.size(); ++i) {
+      const auto& [name, tensor] = whole.results[0].tensors[i];
+      EXPECT_TRUE(rest.results[0].tensors.at(i).second.equal(tensor)) << name;
+    }
+  }
+}
+
+TEST_F(MockGraphRuns, RanksLeaveAStepOutThatIsNotFinite) {
+  for (const RanksWay& way : kRanksWays) {
+    if (way.ranks != 2) continue;
+    SCOPED_TRACE(way.name);
+    for (const OnNan on_nan : {OnNan::kSkip, OnNan::kStop}) {
+      const auto change = [on_nan](TrainerOptions& options) {
+        options.model = MakeTestModel();
+        at::Tensor inputs = torch::rand({160, 8}, at::make_generator<at::CPUGeneratorImpl>(3));
+        inputs[12 * 8][6] = INFINITY;
+        options.train.dataset = MakeTensorRows(inputs, inputs.slice(1, 0, 4).argmax(1));
+        options.train.shuffle = false;
+        options.max_duration = Time::Batches(20);
+        options.on_nan = on_nan;
+      };
+      const RanksRun eager = TrainRanks(way, true, [&](TrainerOptions& options) { change(options), Trace(options); });
+      const RanksRun run = TrainRanks(way, true, change);
+      EXPECT_GT(run.replays, 5);
+      for (size_t rank = 0; rank < run.results.size(); ++rank) {
+        EXPECT_EQ(run.results[rank].status, eager.results[rank].status);
+        EXPECT_EQ(run.results[rank].status.ok(), on_nan == OnNan::kSkip);
+        for (size_t i = 0; i < eager.results[rank].tensors.size(); ++i)
+          EXPECT_TRUE(run.results[rank].tensors.at(i).second.equal(eager.results[rank].tensors[i].second));
+      }
+    }
+  }
+}
+
+TEST_F(MockGraphRuns, OnSeveralRanksAFailedCaptureEndsTheRun) {
+  std::vector<std::unique_ptr<CountedGraphs>> graphs;
+  for (int rank = 0; rank < 2; ++rank) graphs.push_back(std::make_unique<CountedGraphs>(/*refuses=*/true));
+  const std::vector<RunResult> results = TrainOnMockRanks(2, [&](int rank) {
+    UseOwnStream(rank);
+    TrainerOptions options = LongRun({}, 20);
+    options.graphs = graphs[static_cast<size_t>(rank)].get();
+    return options;
+  });
+  EXPECT_THAT(results[0].status.message(), HasSubstr("set cuda_graphs: false"));
+  EXPECT_THAT(results[0].status.message(), HasSubstr("this device captures nothing"));
 }
 
 TEST_F(MockGraphRuns, MemoryDoesNotGrow) {

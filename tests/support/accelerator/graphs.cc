@@ -4,6 +4,7 @@
 #include <c10/util/Exception.h>
 
 #include <map>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -46,7 +47,7 @@ class MockGraph final : public DeviceGraph {
       if (machine.races().AllocationOf(operation.uses[i].begin) != entry.allocations[i])
         machine.Fault(absl::StrCat(operation.name, " of a graph uses memory that was freed after the capture"));
     }
-    machine.Launch(entry.stream, operation);
+    machine.Launch(entry.stream, operation.make != nullptr ? operation.make() : operation);
     for (const Access& access : operation.uses) {
       const auto* const address = reinterpret_cast<const void*>(access.begin);
       if (PinnedArena().Contains(address)) MockPinnedAllocator::Get().CopyLaunched(address);
@@ -92,6 +93,8 @@ class MockGraphs::Recording final : public Tape {
     TORCH_CHECK(false, "mock accelerator: ", error_);
   }
 
+  bool IsOfThisThread() const override { return thread_ == std::this_thread::get_id(); }
+
   // Returns what makes the recording useless, "" if nothing does.
   std::string Error() {
     if (!error_.empty()) return error_;
@@ -106,6 +109,7 @@ class MockGraphs::Recording final : public Tape {
 
  private:
   const int origin_;
+  const std::thread::id thread_ = std::this_thread::get_id();
   std::set<int> streams_;
   std::map<int, Clock> clocks_;
   std::map<const EventState*, Clock> recorded_;

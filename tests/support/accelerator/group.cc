@@ -57,9 +57,18 @@ c10::intrusive_ptr<c10d::Work> MockGroup::Start(const std::string& kind, const a
   machine.Wait(stream_, machine.Record(CurrentStream(device)));
   Shadows views;
   const at::Tensor in = views.Of(input, false), out = views.Of(output, true);
-  const Collective collective = {++sequence_, kind, out, in, root, getRank()};
-  machine.Launch(stream_, {kind, views.TakeUses(), [exchange = exchange_, collective] { exchange->Run(collective); },
-                           [exchange = exchange_, collective] { return exchange->Ready(collective); }});
+  // A graph's collective has a new number at each replay.
+  const std::vector<Access> uses = views.TakeUses();
+  const auto make = [exchange = exchange_, sequence = sequence_, uses,
+                     given = Collective{0, kind, out, in, root, getRank()}]() -> Operation {
+    Collective collective = given;
+    collective.sequence = ++*sequence;
+    return {collective.kind, uses, [exchange, collective] { exchange->Run(collective); },
+            [exchange, collective] { return exchange->Ready(collective); }};
+  };
+  const Tape* const tape = machine.TapeOf(device);
+  const bool captured = tape != nullptr && tape->Takes(stream_);
+  machine.Launch(stream_, captured ? Operation{kind, uses, nullptr, nullptr, make} : make());
   return c10::make_intrusive<MockWork>(machine.Record(stream_), device, std::vector<at::Tensor>{output, input},
                                        exchange_);
 }

@@ -39,7 +39,7 @@ class MockGroup final : public c10d::Backend {
 
   std::shared_ptr<Exchange> exchange_;
   int stream_;
-  uint64_t sequence_ = 0;
+  std::shared_ptr<uint64_t> sequence_ = std::make_shared<uint64_t>(0);  // graphs have it, too
 };
 
 }  // namespace composer::mock

@@ -43,6 +43,8 @@ struct Operation {
   std::vector<Access> uses;
   std::function<void()> run;
   std::function<bool()> ready = nullptr;  // asked with the lock held; null: at once
+  // Set only in a graph, of an operation that is another one at each replay: makes it.
+  std::function<Operation()> make = nullptr;
 };
 
 // What a device's streams are given while a graph is captured (graphs.h). Called with the machine's lock held.
@@ -57,6 +59,8 @@ class Tape {
   virtual bool Wait(int stream, const Event& event) = 0;
   // Throws: the host does what it must not do during a capture, which is of no use from here on.
   [[noreturn]] virtual void Refuse(const std::string& what) = 0;
+  // Returns whether the calling thread has begun the capture: others may ask for events of before.
+  virtual bool IsOfThisThread() const = 0;
 };
 
 class Machine {

@@ -19,7 +19,7 @@ TEST(GraphChoice, EachThingThatTheHostDecidesIsNamed) {
   const std::vector<std::pair<GraphFacts, const char*>> table = {
       {{.device_captures = false}, "no graphs"},
       {{.on_default_stream = true}, "default stream"},
-      {{.alone = false}, "one rank"},
+      {{.sums_on_host = true}, "the sums over ranks need the host"},
       {{.fp16_scaler = true}, "amp_fp16"},
       {{.auto_microbatch = true}, "device_train_microbatch_size: auto"},
       {{.on_tokens = true}, "accumulate_train_batch_on_tokens"},

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "trainer/core/torch_status.h"
 #include "trainer/parallel/ddp/gradient_order.h"
 
 namespace composer {
@@ -36,7 +37,9 @@ GradientReducer::GradientReducer(std::vector<at::Tensor> params, Communicator& c
     TORCH_CHECK_VALUE(param.scalar_type() == at::kFloat, "on several ranks parameters must be float32, and one is ",
                       param.scalar_type(), ": keep them so, and let `precision` choose what is computed in");
   }
-  tail_.resize(first_flag() + params_.size());
+  const auto length = static_cast<int64_t>(first_flag() + params_.size());
+  host_tail_ = at::zeros({length}, at::TensorOptions().dtype(at::kFloat).pinned_memory(params_[0].is_cuda()));
+  tail_ = {host_tail_.data_ptr<float>(), static_cast<size_t>(length)};
   received_.resize(tail_.size());
   BuildBuckets(Reversed(params_.size()));
   ordered_ = !options_.order_by_graph || buckets_.size() == 1;
@@ -182,7 +185,7 @@ void GradientReducer::StartReadyBuckets() {
 }
 
 void GradientReducer::WriteTail() {
-  tail_flat_.copy_(at::from_blob(tail_.data(), {static_cast<int64_t>(tail_.size())}, at::kFloat));
+  tail_flat_.copy_(host_tail_, /*non_blocking=*/true);
   std::exchange(device_tail_, {}).CopyTo(tail_flat_);
   check_.WriteTo(tail_flat_.narrow(0, options_.tail_length, 1));
 }
@@ -219,7 +222,7 @@ void GradientReducer::Receive(Bucket& bucket) {
   for (int rank = 1; rank < communicator_.world_size(); ++rank) bucket.flat.add_(bucket.wire[rank]);
 }
 
-void GradientReducer::EndRound() {
+void GradientReducer::SumRound() {
   if (!armed_) BeginRound({});
   for (const size_t i : order()) OnGradient(i);
   armed_ = false;
@@ -227,6 +230,10 @@ void GradientReducer::EndRound() {
   for (Bucket& bucket : buckets_) Receive(bucket);
   if (tail_pending_ != nullptr) tail_pending_->Wait();
   tail_pending_.reset();
+}
+
+void GradientReducer::EndRound() {
+  SumRound();
   at::from_blob(received_.data(), {static_cast<int64_t>(received_.size())}, at::kFloat).copy_(tail_flat_);
   ForgetUnused();
 }
@@ -243,6 +250,25 @@ void GradientReducer::Finish() {
   EndRound();
   has_sums_ = false;
   check_.Reset();
+  finite_ = received_[first_flag() - 1] == 0;
+  std::copy(received_.begin(), received_.begin() + options_.tail_length, tail_.begin());
+}
+
+GradientSync::QueuedSums GradientReducer::QueueFinish() {
+  SumRound();
+  has_sums_ = false;
+  check_.Reset();
+  return {tail_flat_, options_.tail_length};
+}
+
+void GradientReducer::TakeQueued(absl::Span<const double> numbers) {
+  std::copy(numbers.begin(), numbers.end(), received_.begin());
+  const auto unused = std::find(received_.begin() + static_cast<int64_t>(first_flag()), received_.end(), 0.0F);
+  if (unused != received_.end()) {
+    throw StatusError(absl::InvalidArgumentError(
+        "cuda_graphs: on several ranks each parameter must have a gradient in each step, and one has none on any rank; "
+        "freeze it, or set cuda_graphs: false"));
+  }
   finite_ = received_[first_flag() - 1] == 0;
   std::copy(received_.begin(), received_.begin() + options_.tail_length, tail_.begin());
 }

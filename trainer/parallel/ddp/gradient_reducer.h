@@ -16,6 +16,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -50,7 +51,7 @@ class GradientReducer final : public GradientSync {
   GradientReducer(const GradientReducer&) = delete;
   GradientReducer& operator=(const GradientReducer&) = delete;
 
-  absl::Span<float> tail() override { return absl::MakeSpan(tail_).first(static_cast<size_t>(options_.tail_length)); }
+  absl::Span<float> tail() override { return tail_.first(static_cast<size_t>(options_.tail_length)); }
   void SetDeviceTail(DeviceTail tail) override { device_tail_ = std::move(tail); }
   void Trace(Tracer* tracer) override { communicator_.set_tracer(tracer); }
   // A step without BeginStep and passes sums once.
@@ -62,6 +63,12 @@ class GradientReducer final : public GradientSync {
   // find_unused_parameters.
   void Arm(const at::Tensor& loss = {}) override;
   void Finish() override;
+  bool can_queue() const override { return keeps_local() && params_[0].is_cuda(); }
+  // The host must not decide then that a parameter has no gradient: TakeQueued throws StatusError if one has none.
+  QueuedSums QueueFinish() override;
+  void TakeQueued(absl::Span<const double> numbers) override;
+  std::vector<float> sent() const override { return {tail_.begin(), tail_.end()}; }
+  void SendAgain(absl::Span<const float> sent) override { std::copy(sent.begin(), sent.end(), tail_.begin()); }
   // Returns whether the last bucket has been sent: what the tail says of this rank can no longer change.
   bool tail_sent() const override { return armed_ && rounds_left_ == 1 && next_bucket_ == buckets_.size(); }
   bool gradients_finite() const override { return finite_; }
@@ -92,6 +99,8 @@ class GradientReducer final : public GradientSync {
   // Begins a round, which is a sum of all buckets.
   void BeginRound(const at::Tensor& loss);
   void EndRound();
+  // Queues what is left of the round's sums.
+  void SumRound();
   // Agrees on the order of parameters: the collective part of the first round.
   void AgreeOnOrder(const std::vector<size_t>& reached);
   void OnGradient(size_t index);
@@ -114,7 +123,8 @@ class GradientReducer final : public GradientSync {
   std::vector<Bucket> buckets_;
   // tail_ has the caller's tail; a float that is not 0 when a gradient is not finite; per parameter, whether it has a
   // gradient.
-  std::vector<float> tail_;
+  at::Tensor host_tail_;  // pinned on a GPU, so that a copy does not wait
+  absl::Span<float> tail_;
   std::vector<float> received_;  // the same, summed
   DeviceTail device_tail_;
   // This tensor carries the tail: the end of the last bucket, or with compression a tensor of its own.

@@ -192,19 +192,18 @@ void FlatShard::FillRest() {
   }
 }
 
-void FlatShard::StartReduce(FiniteCheck& check, absl::Span<const float> tail, const DeviceTail& device_tail) {
+void FlatShard::StartReduce(FiniteCheck& check, const at::Tensor& tail, const DeviceTail& device_tail) {
   const torch::NoGradGuard no_grad;
   if (!reduce_has_memory_ && reduce_bytes_ > 0) options_.pool->Fill(reduce_, reduce_bytes_);
   reduce_has_memory_ = true;
   FillRest();
   for (const at::Tensor& place : tails_) place.zero_();
   check.Add(reduce_);
-  if (!tail.empty()) {
-    const auto length = static_cast<int64_t>(tail.size());
+  if (tail.defined()) {
     for (const at::Tensor& place : tails_) {
-      place.copy_(at::from_blob(const_cast<float*>(tail.data()), {length}, at::kFloat));
+      place.copy_(tail, /*non_blocking=*/true);
       device_tail.CopyTo(place);
-      check.WriteTo(place.narrow(0, length - 1, 1));
+      check.WriteTo(place.narrow(0, tail.numel() - 1, 1));
     }
   }
   std::fill(taken_.begin(), taken_.end(), 0);
@@ -234,7 +233,7 @@ void FlatShard::SumPassesInTreeOrder() {
   if (trainable_) passes_.Init(gradient_, /*in_tree_order=*/true);
 }
 
-void FlatShard::ExposeGradients(absl::Span<float> tail) {
+void FlatShard::ExposeGradients() {
   const torch::NoGradGuard no_grad;
   if (replicating_ != nullptr) replicating_->Wait();
   replicating_.reset();
@@ -242,9 +241,6 @@ void FlatShard::ExposeGradients(absl::Span<float> tail) {
     at::Tensor& grad = params_[i].mutable_grad();
     grad = params_[i].requires_grad() ? gradient_pieces_[i] : at::Tensor();
   }
-  if (tail.empty()) return;
-  at::from_blob(tail.data(), {static_cast<int64_t>(tail.size())}, at::kFloat)
-      .copy_(gradient_.narrow(0, layout_.shard_numel, options_.tail_length));
 }
 
 }  // namespace composer

@@ -62,15 +62,17 @@ class FlatShard {
   void TakeGradient(size_t index);
   bool HasAllGradients() const { return num_taken_ == params_.size(); }
   // Starts the reduce-scatter; missing gradients count as zeros. `check` examines this rank's gradients. `tail` has
-  // tail_length floats, or none (zeros), some of which may be in device_tail; the verdict of check so far goes into the
-  // last of them.
-  void StartReduce(FiniteCheck& check, absl::Span<const float> tail = {}, const DeviceTail& device_tail = {});
+  // tail_length floats in host memory, or is undefined (zeros); some may be in device_tail; the verdict of check so far
+  // goes into the last of them.
+  void StartReduce(FiniteCheck& check, const at::Tensor& tail = {}, const DeviceTail& device_tail = {});
   // Waits for the reduce-scatter and adds the result to the shard's gradient; `first` replaces the gradient instead,
   // `last` also starts the sum over replicas.
   void FinishReduce(bool first, bool last);
   // Must be called after the last pass: .grad of the sharded parameters becomes their piece of the sum, undefined for
-  // those that are frozen now; tail, if not empty, is summed.
-  void ExposeGradients(absl::Span<float> tail);
+  // those that are frozen now.
+  void ExposeGradients();
+  // Returns the summed tail, [tail_length], after ExposeGradients.
+  at::Tensor tail_sums() const { return gradient_.narrow(0, layout_.shard_numel, options_.tail_length); }
 
   // From now on passes are summed in the order of TreeSum (gradient_accumulator.h). Must not be called within a step.
   void SumPassesInTreeOrder();

@@ -60,6 +60,7 @@ void Fsdp::BeginStep(int64_t passes) {
   pass_ = -1;
   in_pass_ = false;
   in_step_ = true;
+  if (queues_) pass_order_.BeginDigest();
 }
 
 void Fsdp::BeginPass() {
@@ -178,14 +179,14 @@ void Fsdp::ReduceBegun() {
   }
 }
 
-void Fsdp::StartReduce(Unit& unit, absl::Span<float> tail) {
+void Fsdp::StartReduce(Unit& unit, const at::Tensor& tail) {
   FinishReduceInFlight();
   for (const auto& shard : unit.shards) {
     if (!shard->trainable()) continue;
-    const bool has_tail = !tail.empty() && &shard == &unit.shards[0];
-    shard->StartReduce(check_, has_tail ? tail : absl::Span<float>(), has_tail ? device_tail_ : DeviceTail());
+    const bool has_tail = tail.defined() && &shard == &unit.shards[0];
+    shard->StartReduce(check_, has_tail ? tail : at::Tensor(), has_tail ? device_tail_ : DeviceTail());
   }
-  if (!tail.empty()) device_tail_ = {};
+  if (tail.defined()) device_tail_ = {};
   in_flight_ = &unit;
   in_flight_is_first_ = pass_ == 0;
   in_flight_is_last_ = is_last_pass();
@@ -241,37 +242,55 @@ void Fsdp::DoRest() {
 }
 
 void Fsdp::Finish() {
+  const at::Tensor sums = QueueFinish().numbers;
+  at::from_blob(tail_.data(), {sums.numel()}, at::kFloat).copy_(sums);
+  TakeTail();
+}
+
+GradientSync::QueuedSums Fsdp::QueueFinish() {
   EndPass(/*whole=*/false);
   while (!is_last_pass()) {
     BeginPass();
     EndPass(/*whole=*/false);
   }
+  digest_ = {static_cast<float>(pass_order_.digest() & 0xfff), static_cast<float>(pass_order_.digest() >> 12)};
   float* const own = tail_.data() + tail().size();
   own[0] = 1;
-  own[1] = static_cast<float>(pass_order_.digest() & 0xfff);
-  own[2] = static_cast<float>(pass_order_.digest() >> 12);
+  own[1] = digest_[0];
+  own[2] = digest_[1];
   own[3] = 0;
-  StartReduce(units_[0], absl::MakeSpan(tail_));
+  StartReduce(units_[0], host_tail_);
   for (Unit& unit : units_) Reshard(unit);
   FinishReduceInFlight();
   for (const Unit& unit : units_) {
     for (const auto& shard : unit.shards) {
-      if (!shard->trainable()) continue;
-      const bool has_tail = &unit == &units_[0] && &shard == &unit.shards[0];
-      shard->ExposeGradients(has_tail ? absl::MakeSpan(tail_) : absl::Span<float>());
+      if (shard->trainable()) shard->ExposeGradients();
     }
   }
   in_step_ = false;
   check_.Reset();
-  finite_ = own[3] == 0;
+  return {units_[0].shards[0]->tail_sums(), static_cast<int64_t>(tail_.size()) - 1};
+}
+
+void Fsdp::TakeQueued(absl::Span<const double> numbers) {
+  std::copy(numbers.begin(), numbers.end(), tail_.begin());
+  TakeTail();
+}
+
+void Fsdp::SendAgain(absl::Span<const float> sent) {
+  std::copy(sent.begin(), sent.end(), tail_.begin());
+  const float* const own = tail_.data() + tail().size();
+  digest_ = {own[1], own[2]};
+}
+
+void Fsdp::TakeTail() {
+  finite_ = tail_.back() == 0;
   CheckSameOrder();
 }
 
 void Fsdp::CheckSameOrder() {
   const float* const sums = tail_.data() + tail().size();
-  const auto low = static_cast<float>(pass_order_.digest() & 0xfff);
-  const auto high = static_cast<float>(pass_order_.digest() >> 12);
-  if (sums[1] == sums[0] * low && sums[2] == sums[0] * high) return;
+  if (sums[1] == sums[0] * digest_[0] && sums[2] == sums[0] * digest_[1]) return;
   throw StatusError(absl::InternalError(
       "the ranks have run the blocks of the model in different orders, which sharding does not allow: blocks must not "
       "depend on a rank's samples"));

@@ -17,6 +17,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -65,7 +66,14 @@ class Fsdp final : public GradientSync, public ModelSharding {
   void BeginPass() override;
   void EndPass() override;
   void Finish() override;
-  absl::Span<float> tail() override { return absl::MakeSpan(tail_).first(tail_.size() - kOwnTail); }
+  bool can_queue() const override { return device().is_cuda() && !options_.cpu_offload; }
+  // Ranks that replay a graph send the digest of its step, so from here on each step has a digest of its own.
+  void PrepareToQueue() override { queues_ = true; }
+  QueuedSums QueueFinish() override;
+  void TakeQueued(absl::Span<const double> numbers) override;
+  std::vector<float> sent() const override { return {tail_.begin(), tail_.end()}; }
+  void SendAgain(absl::Span<const float> sent) override;
+  absl::Span<float> tail() override { return tail_.first(tail_.size() - kOwnTail); }
   void SetDeviceTail(DeviceTail tail) override { device_tail_ = std::move(tail); }
   bool tail_sent() const override { return false; }  // sent only in Finish
   bool gradients_finite() const override { return finite_; }
@@ -132,10 +140,12 @@ class Fsdp final : public GradientSync, public ModelSharding {
   void EndPass(bool whole);
   // Throws StatusError kInternal unless the tail's sums show that all ranks have made the same moves.
   void CheckSameOrder();
+  // Reads the tail's sums.
+  void TakeTail();
   // Starts the gathers of up to `limit` units that follow in order_ (step 1) or precede (step -1).
   void Prefetch(size_t unit, int step, int limit);
   void FinishReduceInFlight();
-  void StartReduce(Unit& unit, absl::Span<float> tail);
+  void StartReduce(Unit& unit, const at::Tensor& tail);
 
   bool is_last_pass() const { return pass_ + 1 == passes_; }
   void Unshard(Unit& unit);
@@ -151,7 +161,10 @@ class Fsdp final : public GradientSync, public ModelSharding {
   absl::flat_hash_map<const void*, Piece> pieces_;  // by the parameter's TensorImpl
   NamedParams named_;                               // under all of the model's names, also several for one tensor
   absl::flat_hash_set<const void*> keeps_fp32_;     // TensorImpls
-  std::vector<float> tail_;                         // the caller's tail and kOwnTail
+  at::Tensor host_tail_;  // the caller's tail and kOwnTail; pinned on a GPU, so that a copy does not wait
+  absl::Span<float> tail_;
+  std::array<float, 2> digest_{};  // as this rank has sent it
+  bool queues_ = false;
   DeviceTail device_tail_;
   uint16_t last_unit_ = 0;  // the number of the last shard made so far
 

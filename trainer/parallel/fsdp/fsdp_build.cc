@@ -44,7 +44,9 @@ Fsdp::Fsdp(torch::nn::Module& model, const Ranks& ranks, const FsdpOptions& opti
     : ranks_(ranks),
       options_(options),
       pool_(ranks.shard->device()),
-      tail_(static_cast<size_t>(tail_length) + kOwnTail),
+      host_tail_(torch::zeros({tail_length + static_cast<int64_t>(kOwnTail)},
+                              torch::dtype(at::kFloat).pinned_memory(ranks.shard->device().is_cuda()))),
+      tail_(host_tail_.data_ptr<float>(), static_cast<size_t>(host_tail_.numel())),
       pass_order_(*ranks.world) {
   const torch::NoGradGuard no_grad;
   for (const auto& item : model.named_parameters()) named_.emplace_back(item.key(), item.value());

@@ -49,8 +49,9 @@ class PassOrder {
   // Records a move that every rank makes at this point without asking, since all of them know that it is missing.
   void MakeUnasked(Move move) { Digest(move); }
 
-  // Returns a 24-bit digest of all moves since the beginning.
+  // Returns a 24-bit digest of all moves since the beginning, or the last call of BeginDigest.
   uint32_t digest() const { return digest_ >> 8 ^ (digest_ & 0xff); }
+  void BeginDigest() { digest_ = kFirstDigest; }
 
  private:
   struct Known {
@@ -68,7 +69,8 @@ class PassOrder {
   size_t units_ = 0;
   size_t place_ = 0;      // index into known().moves
   bool strayed_ = false;  // this rank has left the known order in this pass
-  uint32_t digest_ = 2166136261;
+  static constexpr uint32_t kFirstDigest = 2166136261;
+  uint32_t digest_ = kFirstDigest;
 };
 
 }  // namespace composer
