@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trainer/optim/adam_group.h"
 
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/types.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -23,6 +25,26 @@ void CheckForBf16(const ParamGroup& group) {
 at::ScalarType StateType(const ParamGroup& group, const AdamOptions& options) {
   if (options.bf16_state) return at::kBFloat16;
   return group.params.empty() ? at::kFloat : group.params[0].scalar_type();
+}
+
+// composer::adamw_ of trainer/kernels/operators.h, found by its name.
+using OwnAdamW = void(at::TensorList params, at::TensorList grads, at::TensorList exp_avgs, at::TensorList exp_avg_sqs,
+                      at::TensorList steps, double lr, double beta1, double beta2, double weight_decay, double eps,
+                      const std::optional<at::Tensor>& found_inf, at::TensorList copies);
+
+// Returns the operator if it has a kernel for the tensor's device, which a run on a GPU registers with `kernels: auto`.
+std::optional<c10::TypedOperatorHandle<OwnAdamW>> OwnKernelFor(const at::Tensor& param) {
+  const auto found = c10::Dispatcher::singleton().findSchema({"composer::adamw_", ""});
+  const auto key = param.is_cuda() ? c10::DispatchKey::CUDA : c10::DispatchKey::CPU;
+  if (!found.has_value() || !found->hasKernelForDispatchKey(key)) return std::nullopt;
+  return found->typed<OwnAdamW>();
+}
+
+// The kernel takes contiguous float32.
+bool ArePlain(at::TensorList tensors) {
+  return std::all_of(tensors.begin(), tensors.end(), [](const at::Tensor& tensor) {
+    return tensor.scalar_type() == at::kFloat && tensor.is_contiguous();
+  });
 }
 
 // Other bits for each parameter and step.
@@ -112,8 +134,20 @@ void AdamGroup::StepOne(const ParamGroup& group, size_t parameter) {
   Update(group, {param, grad, one(exp_avg_), one(exp_avg_sq_), one(max_exp_avg_sq_), step_[parameter], parameter}, {});
 }
 
+// A rate on the device is for torch's kernel: ours takes it from the host.
+bool AdamGroup::UpdateByOwnKernel(const ParamGroup& group, const Updated& of, const at::Tensor& found_inf) {
+  if (decay_ == AdamDecay::kL2 || options_.amsgrad || rate_.defined()) return false;
+  const auto kernel = OwnKernelFor(of.params[0]);
+  if (!kernel || !ArePlain(of.params) || !ArePlain(of.grads) || !ArePlain(of.exp_avg) || !ArePlain(of.exp_avg_sq))
+    return false;
+  kernel->call(of.params, of.grads, of.exp_avg, of.exp_avg_sq, of.steps, group.lr, group.momentum, options_.beta2,
+               Decay(group), options_.eps, found_inf.defined() ? std::make_optional(found_inf) : std::nullopt, {});
+  return true;
+}
+
 void AdamGroup::Update(const ParamGroup& group, const Updated& of, const at::Tensor& found_inf) {
   if (options_.bf16_state) return UpdateBf16(group, of);
+  if (UpdateByOwnKernel(group, of, found_inf)) return;
   const auto update_at = [&](auto fused, const auto& rate) {
     fused(of.params, of.grads, of.exp_avg, of.exp_avg_sq, of.max_exp_avg_sq, of.steps, rate, group.momentum,
           options_.beta2, Decay(group), options_.eps, options_.amsgrad, /*maximize=*/false, /*grad_scale=*/std::nullopt,

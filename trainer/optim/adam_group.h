@@ -12,7 +12,9 @@
 // The update is one at::_fused_adam(w)_ call. The kernel computes the decay as p * (1 - lr * constant) and m by
 // interpolation, so results agree with a loop over tensors up to rounding (about 1e-6 relative after 20 float32 steps),
 // not bit for bit. The last few elements of a thread's share are rounded differently, so equal bits need an equal
-// number of threads. With bf16_state it is adam_bf16.h's, whose moments are bfloat16, for float32 parameters on a CPU.
+// number of threads. Where a run has registered a kernel of our own for AdamW (`kernels: auto` on a GPU), that is
+// called, which rounds otherwise, too. With bf16_state it is adam_bf16.h's, whose moments are bfloat16, for float32
+// parameters on a CPU.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -76,6 +78,8 @@ class AdamGroup {
   // Returns the decay as _fused_adam(w)_ takes it.
   double Decay(const ParamGroup& group) const;
   void Update(const ParamGroup& group, const Updated& updated, const at::Tensor& found_inf);
+  // Returns false, and does nothing, if there is no kernel of ours for these.
+  bool UpdateByOwnKernel(const ParamGroup& group, const Updated& updated, const at::Tensor& found_inf);
   void UpdateBf16(const ParamGroup& group, const Updated& updated);
 
   AdamOptions options_;
