@@ -436,6 +436,29 @@ TEST_F(MockGraphRuns, RanksLeaveAStepOutThatIsNotFinite) {
   }
 }
 
+class LeavesOneOut final : public Model {
+ public:
+  LeavesOneOut() : inner_(register_module("inner", MakeTestModel())) { register_parameter("unused", torch::ones({3})); }
+  Outputs forward(const Batch& batch) override { return inner_->forward(batch); }
+  Loss loss(const Outputs& outputs, const Batch& batch) override { return inner_->loss(outputs, batch); }
+  MetricList metrics(bool is_train) const override { return inner_->metrics(is_train); }
+
+ private:
+  std::shared_ptr<Model> inner_;
+};
+
+// Without graphs such a parameter is left alone; the host would have to decide that.
+TEST_F(MockGraphRuns, OnSeveralRanksAParameterWithoutAGradientIsAnError) {
+  const auto leave_out = [](TrainerOptions& options) {
+    options.model = std::make_shared<LeavesOneOut>();
+    options.train.dataset = MakeRows(40);
+  };
+  EXPECT_TRUE(TrainRanks(kRanksWays[0], false, leave_out).results[0].status.ok());
+  const RanksRun run = TrainRanks(kRanksWays[0], true, leave_out);
+  EXPECT_EQ(run.results[1].status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(run.results[1].status.message(), HasSubstr("each parameter must have a gradient in each step"));
+}
+
 TEST_F(MockGraphRuns, OnSeveralRanksAFailedCaptureEndsTheRun) {
   std::vector<std::unique_ptr<CountedGraphs>> graphs;
   for (int rank = 0; rank < 2; ++rank) graphs.push_back(std::make_unique<CountedGraphs>(/*refuses=*/true));
