@@ -2,8 +2,8 @@
 // metrics.jsonl, learning rate, throughput), one rank and thread, fp32, fused AdamW. benchmarks/family_step.py runs it
 // beside PyTorch. Prints a JSON line: {"cpu_ms_per_step": [by block], "ms_per_step": [by block]}.
 //   family_step MODEL BATCH SIZE BLOCKS STEPS
-// MODEL: a config.json of an `hf` model as text, or autoencoder, diffusion_unet, efficientnet, deeplabv3, resnet18 or
-// resnet50. SIZE: tokens of a sample, or the pixels of a picture's side.
+// MODEL: a config.json of an `hf` model as text, or autoencoder, diffusion_unet, efficientnet, deeplabv3, resnet18,
+// resnet50 or unet. SIZE: tokens of a sample, or the pixels of a picture's side.
 // SPDX-License-Identifier: Apache-2.0
 #include <ATen/Parallel.h>
 #include <torch/types.h>
@@ -29,6 +29,7 @@
 #include "trainer/models/vision/deeplabv3.h"
 #include "trainer/models/vision/efficientnet.h"
 #include "trainer/models/vision/resnet.h"
+#include "trainer/models/vision/unet.h"
 #include "trainer/optim/decoupled_adamw.h"
 #include "trainer/optim/model_params.h"
 #include "trainer/trainer.h"
@@ -43,10 +44,23 @@ struct FamilyRun {
   std::shared_ptr<const Dataset> data;
 };
 
+// A model of features has no loss: here it is the mean of their squares.
+class Squared final : public Model {
+ public:
+  explicit Squared(std::shared_ptr<Model> inner) : inner_(register_module("inner", std::move(inner))) {}
+  Outputs forward(const Batch& batch) override { return inner_->forward(batch); }
+  Loss loss(const Outputs& outputs, const Batch& /*batch*/) override { return outputs["outputs"].square().mean(); }
+  MetricList metrics(bool /*is_train*/) const override { return {}; }
+
+ private:
+  std::shared_ptr<Model> inner_;
+};
+
 FamilyRun MakeTextRun(const std::string& config, int64_t samples, int64_t size) {
   const nlohmann::json json = nlohmann::json::parse(config);
   const std::string type = json.at("model_type");
   FamilyRun run{LoadHfModel({.config = config}), nullptr};
+  if (type == "clip_text_model") run.model = std::make_shared<Squared>(run.model);
   if (type == "vit") {
     run.data = MakeTensorDataset(torch::randn({samples, 3, size, size}), torch::randint(2, {samples}, at::kLong));
     return run;
@@ -83,6 +97,12 @@ FamilyRun MakeFamilyRun(const std::string& model, int64_t samples, int64_t size)
     return {MakeResNet({.depth = 18, .classes = kClasses}), MakeTensorDataset(pictures, classes)};
   if (model == "resnet50")
     return {MakeResNet({.depth = 50, .classes = kClasses}), MakeTensorDataset(pictures, classes)};
+  if (model == "unet") {
+    UNetOptions options;
+    options.segmentation.classes = kClasses;
+    options.widths = {32, 64, 128, 256};
+    return {MakeUNet(options), MakeTensorDataset(pictures, torch::randint(kClasses, {samples, size, size}, at::kLong))};
+  }
   DeepLabV3Options options;
   options.segmentation.classes = kClasses;
   return {MakeDeepLabV3(options),

@@ -37,20 +37,25 @@ FAMILIES = {
     "Qwen3": (text("qwen3", "Qwen3ForCausalLM", head_dim=64, **DECODER), 8, 128, 4),
     "Mixtral": (text("mixtral", "MixtralForCausalLM", num_local_experts=4, num_experts_per_tok=2, sliding_window=None, **DECODER), 8, 128, 3),
     "MPT": (text("mpt", "MptForCausalLM", vocab_size=8192, d_model=256, n_heads=4, n_layers=4, max_seq_len=128), 8, 128, 4),
+    "CLIP, text": (text("clip_text_model", "CLIPTextModel", vocab_size=8192, hidden_size=256, num_hidden_layers=4, num_attention_heads=4,
+                        intermediate_size=1024, max_position_embeddings=128, eos_token_id=1), 8, 128, 4),
     "ViT": (text("vit", "ViTForImageClassification", hidden_size=192, num_hidden_layers=6, num_attention_heads=3, intermediate_size=768,
                  image_size=64, patch_size=8, num_channels=3, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0), 16, 64, 4),
     "ResNet-18": ("resnet18", 8, 64, 4),
     "ResNet-50": ("resnet50", 8, 64, 3),
     "EfficientNet-B0": ("efficientnet", 8, 64, 3),
     "DeepLabV3, ResNet-50": ("deeplabv3", 2, 64, 3),
+    "U-Net": ("unet", 4, 64, 3),
     "diffusion U-Net": ("diffusion_unet", 8, 32, 3),
     "autoencoder (VAE)": ("autoencoder", 8, 32, 3),
 }
 BLOCKS = 3
+# What the launcher gives its workers (launcher/workers/worker_environment.cc), and a Python program nobody.
+MALLOC = "glibc.malloc.mmap_max=0:glibc.malloc.top_pad=67108864:glibc.malloc.trim_threshold=4294967296:glibc.malloc.hugetlb=1"
 
 
-def run(argv, model, batch, size, steps):
-    environment = dict(os.environ, OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
+def run(argv, model, batch, size, steps, **variables):
+    environment = dict(os.environ, OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", **variables)
     found = subprocess.run([*argv, model, str(batch), str(size), str(BLOCKS), str(steps)], capture_output=True, text=True, env=environment)
     if found.returncode:
         raise SystemExit(found.stderr[-2000:])
@@ -62,6 +67,7 @@ def main():
     parser.add_argument("--only", default=",".join(name.replace(", ", " ") for name in FAMILIES))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--python", default=PEERS / "diffusers/bin/python")
+    parser.add_argument("--same-malloc", action="store_true", help="give PyTorch the launcher's GLIBC_TUNABLES, too")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     rows = []
@@ -70,8 +76,9 @@ def main():
             continue
         ours, theirs = [], []
         for _ in range(options.rounds):
-            ours += run([ROOT / "build/release/bin/family_step"], model, batch, size, steps)
-            theirs += run([options.python, ROOT / "benchmarks/peers/torch_family.py"], model, batch, size, steps)
+            ours += run([ROOT / "build/release/bin/family_step"], model, batch, size, steps, GLIBC_TUNABLES=MALLOC)
+            theirs += run([options.python, ROOT / "benchmarks/peers/torch_family.py"], model, batch, size, steps,
+                          **(dict(GLIBC_TUNABLES=MALLOC) if options.same_malloc else {}))
         a, b = statistics.median(ours), statistics.median(theirs)
         rows.append(f"| {name} | {batch} x {size} | {a:.1f} ({min(ours):.1f} to {max(ours):.1f}) | {b:.1f} ({min(theirs):.1f} to {max(theirs):.1f}) | "
                     f"{b / a:.2f} | {min(theirs) / min(ours):.2f} |")
@@ -80,8 +87,8 @@ def main():
         load = os.getloadavg()[0]
         lines = ["# A step of each family beside PyTorch eager", "",
                  f"{datetime.date.today()}, two shared cores, load {load:.0f} at the end, {options.rounds} rounds of {BLOCKS} blocks in turns. CPU milliseconds a step on one",
-                 "thread: median (lowest to highest). Ours is the trainer with a default job's metrics and log; theirs a plain loop. fp32, fused",
-                 "AdamW. `benchmarks/family_step.py --write` writes this table.", "",
+                 "thread: median (lowest to highest). Ours is the trainer with a default job's metrics and log and the GLIBC_TUNABLES that the launcher",
+                 f"gives its workers; theirs a plain loop{', with the same' if options.same_malloc else ''}. fp32, fused AdamW. `benchmarks/family_step.py --write` writes this table.", "",
                  "| family | batch x tokens or pixels | ours | PyTorch | PyTorch / ours | of the lowest |", "|---|---|---|---|---|---|", *rows]
         (ROOT / "docs/results/step_families.md").write_text("\n".join(lines) + "\n")
 

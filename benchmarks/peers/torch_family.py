@@ -24,6 +24,8 @@ def text_run(config, samples, size):
         inputs, targets = ids[:, :-1].contiguous(), torch.randint(2, (samples,)) if labels else ids[:, 1:].contiguous()
 
     def loss(x, y):
+        if config["model_type"] == "clip_text_model":  # a model of features has no loss
+            return model(x).last_hidden_state.square().mean()
         logits = model(x).logits
         return torch.nn.functional.cross_entropy(logits.flatten(0, -2), y.flatten())
 
@@ -54,15 +56,44 @@ def diffusion_run(name, samples, size):
     return model, pictures, torch.zeros(samples), loss
 
 
+class UNet(torch.nn.Module):
+    """Two convolutions a level, max pooling down, transposed convolutions up."""
+
+    def __init__(self, widths):
+        super().__init__()
+        pairs = list(zip(widths, widths[1:]))
+
+        def convs(inputs, outputs):
+            layers = []
+            for each in (inputs, outputs):
+                layers += [torch.nn.Conv2d(each, outputs, 3, padding=1, bias=False), torch.nn.BatchNorm2d(outputs), torch.nn.ReLU(inplace=True)]
+            return torch.nn.Sequential(*layers)
+
+        self.inc, self.outc, self.pool = convs(3, widths[0]), torch.nn.Conv2d(widths[0], CLASSES, 1), torch.nn.MaxPool2d(2)
+        self.down = torch.nn.ModuleList(convs(a, b) for a, b in pairs)
+        self.up = torch.nn.ModuleList(torch.nn.ConvTranspose2d(b, a, 2, 2) for a, b in reversed(pairs))
+        self.join = torch.nn.ModuleList(convs(2 * a, a) for a, b in reversed(pairs))
+
+    def forward(self, x):
+        kept = [self.inc(x)]
+        for down in self.down:
+            kept.append(down(self.pool(kept[-1])))
+        x = kept.pop()
+        for up, join in zip(self.up, self.join):
+            x = join(torch.cat([kept.pop(), up(x)], 1))
+        return self.outc(x)
+
+
 def picture_run(name, samples, size):
     if name in ("autoencoder", "diffusion_unet"):
         return diffusion_run(name, samples, size)
     import torchvision
     makers = {"efficientnet": torchvision.models.efficientnet_b0, "resnet18": torchvision.models.resnet18, "resnet50": torchvision.models.resnet50,
+              "unet": lambda num_classes: UNet((32, 64, 128, 256)),
               "deeplabv3": lambda num_classes: torchvision.models.segmentation.deeplabv3_resnet50(weights_backbone=None, num_classes=num_classes)}
     model = makers[name](num_classes=CLASSES)
     dense = name == "deeplabv3"
-    targets = torch.randint(CLASSES, (samples, size, size) if dense else (samples,))
+    targets = torch.randint(CLASSES, (samples, size, size) if name in ("deeplabv3", "unet") else (samples,))
     return model, torch.randn(samples, 3, size, size), targets, lambda x, y: torch.nn.functional.cross_entropy(model(x)["out"] if dense else model(x), y)
 
 
