@@ -53,8 +53,8 @@ class PackageTest(harness.JobTest):
         self.train(site)
         self.check_the_deb(next(out.glob("*.deb")))
         self.check_the_bill(json.loads((out / "sbom.json").read_text()))
-        make(again, "wheel", "deb")
-        self.assertEqual((again / "SHA256SUMS").read_text(), (out / "SHA256SUMS").read_text())
+        make(again, "deb")  # the others: package_twice_test.py
+        self.assertIn((again / "SHA256SUMS").read_text(), (out / "SHA256SUMS").read_text())
 
     def check_the_record(self, site):
         """pip refuses a wheel whose RECORD misses a file."""
