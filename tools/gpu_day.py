@@ -209,6 +209,19 @@ def kernels(part):
             part.figure(name, float(value), unit)
 
 
+def fp8(part):
+    """precision: amp_fp8 beside amp_bf16: speed, and the losses of the same steps."""
+    speeds = {}
+    for name, changes in (("bf16", {}), ("delayed", {"precision": "amp_fp8"}),
+                          ("current", {"precision": "amp_fp8", "precision_config": {"scaling": "current"}})):
+        part.train(name, dict(gpt2(SMALL_SHAPE if part.small else SHAPE), **changes))
+        speeds[name] = float(part.metric(name, "throughput/tokens_per_sec")[-1])
+        if name != "bf16":
+            ratio = speeds[name] / speeds["bf16"]
+            part.figure(f"GPT-2 124M, amp_fp8, {name} scaling, beside amp_bf16", ratio, "times", ">= 1.1", ratio >= 1.1)
+            part.compare_losses(f"amp_fp8, {name} scaling, beside amp_bf16", name, "bf16", 0.01)
+
+
 SMALL_GPT = {"layers": 4, "width": 128, "context": 64, "batch": 32, "steps": 400}
 
 
@@ -262,7 +275,7 @@ def peers(part):
 # Name, most seconds, function.
 PARTS = [("machine", 60, machine), ("gpu_tests", 240, gpu_tests), ("training", 400, training),
          ("recovery", 120, recovery), ("exchange", 120, exchange), ("step_time", 240, step_time),
-         ("kernels", 400, kernels), ("graphs", 400, graphs), ("peers", 400, peers), ("sanitizer", 300, sanitizer)]
+         ("kernels", 400, kernels), ("fp8", 300, fp8), ("graphs", 400, graphs), ("peers", 400, peers), ("sanitizer", 300, sanitizer)]
 
 
 def run_limited(command, log, seconds):
