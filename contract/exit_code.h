@@ -21,7 +21,7 @@ struct Meaning {
 inline constexpr Meaning kMeanings[] = {
     {kDone, "done", "nothing is left to do"},
     {kUserError, "the user's error: wrong usage, configuration, data path", "never tried again"},
-    {kUnavailable, "a peer, a store or a service is gone", "not counted when another rank's failure explains it"},
+    {kUnavailable, "a peer, store or service is gone", "not counted if another rank failed"},
     {kFailure, "a failure in the run", "counts against the restarts"},
     {kPreempted, "stopped after a checkpoint was saved", "run the same command again"},
     {kBudgetSpent, "the restarts are spent", "do not requeue"},

@@ -4,7 +4,7 @@
 //
 // It replaces the LinearLayers of a model, but not
 //   those that the model holds itself, without a module between (lm_head): its head;
-//   those that the recipe excludes, and those whose sizes are no multiples of 16;
+//   those that the recipe excludes, and those whose sizes are not multiples of 16;
 //   layers of other classes, such as Conv1d, LoRA's and products with tied embeddings.
 // A line says how many stay and why.
 //

@@ -74,7 +74,7 @@ struct Fp8Linear : torch::autograd::Function<Fp8Linear> {
 
 std::string WhyNotFp8(const LinearLayer& linear) {
   const auto not_of = [](int64_t size, const char* what) {
-    return size % kMultiple == 0 ? "" : absl::StrCat(size, " ", what, " are no multiple of ", kMultiple);
+    return size % kMultiple == 0 ? "" : absl::StrCat(size, " ", what, " are not a multiple of ", kMultiple);
   };
   const std::string inputs = not_of(linear.options.in_features(), "inputs");
   return inputs.empty() ? not_of(linear.options.out_features(), "outputs") : inputs;

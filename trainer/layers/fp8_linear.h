@@ -33,7 +33,7 @@ class Fp8LinearLayer final : public LinearLayer {
   size_t number_;  // in scaling_
 };
 
-// Returns why the layer cannot be an Fp8LinearLayer ("100 inputs are no multiple of 16"); "" if it can.
+// Returns why the layer cannot be an Fp8LinearLayer ("100 inputs are not a multiple of 16"); "" if it can.
 std::string WhyNotFp8(const LinearLayer& linear);
 
 }  // namespace composer

@@ -55,6 +55,7 @@ constexpr MetricMeaning kMeanings[] = {
     {"memory_percentage_rank_<n>", "system_metrics_monitor", "of one GPU, with log_all_data"},
     {"nan/skipped_steps", "on_nan: skip", "steps whose update was left out, since the run began"},
     {"trainer/device_train_microbatch_size", "device_train_microbatch_size: auto", "samples of a microbatch on a rank"},
+    {"trainer/graph_replay", "cuda_graphs", "1 if the step was the replay of a graph, else 0"},
     {"trainer/<label>/device_eval_microbatch_size", "device_eval_microbatch_size",
      "samples of a pass of an evaluation"},
     {"algorithm_traces/<Algorithm>/<event>", "log_traces", "1 in each step in which the algorithm was applied"},

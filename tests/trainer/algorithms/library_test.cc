@@ -250,7 +250,7 @@ TEST(AlgorithmLibrary, WhatCannotBeIsNamed) {
   EXPECT_THAT(message(LibraryImageRun(""), std::make_unique<GhostBatchNorm>(16)),
               HasSubstr("8 samples is smaller than ghost_batch_size 16"));
   EXPECT_THAT(message(DropoutRun(""), std::make_unique<GyroDropout>()),
-              HasSubstr("8 samples is no multiple of tau 16"));
+              HasSubstr("8 samples is not a multiple of tau 16"));
   TrainerOptions by_samples = DropoutRun("");
   by_samples.max_duration = Time::Samples(64);
   EXPECT_THAT(message(std::move(by_samples), std::make_unique<GyroDropout>(GyroDropoutOptions{.tau = 4})),

@@ -210,8 +210,8 @@ TEST_F(Fp8Layer, HasNoGradientOfItsGradient) {
 
 TEST_F(Fp8Layer, RefusesOtherSizes) {
   EXPECT_EQ(WhyNotFp8(*linear_), "");
-  EXPECT_EQ(WhyNotFp8(LinearLayer(30, 48)), "30 inputs are no multiple of 16");
-  EXPECT_EQ(WhyNotFp8(LinearLayer(32, 10)), "10 outputs are no multiple of 16");
+  EXPECT_EQ(WhyNotFp8(LinearLayer(30, 48)), "30 inputs are not a multiple of 16");
+  EXPECT_EQ(WhyNotFp8(LinearLayer(32, 10)), "10 outputs are not a multiple of 16");
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ at::Tensor GyroMask(const at::Tensor& x, const at::Tensor& masks, double p) {
   const int64_t tau = masks.size(0);
   TORCH_CHECK_VALUE(x.dim() == 2, "gyro_dropout: it masks features [B, F], they have shape ", x.sizes());
   TORCH_CHECK_VALUE(x.size(0) % tau == 0, "gyro_dropout: a microbatch of ", x.size(0),
-                    " samples is no multiple of tau ", tau);
+                    " samples is not a multiple of tau ", tau);
   return x * masks.repeat_interleave(x.size(0) / tau, 0) * (1 / (1 - p));
 }
 

@@ -32,7 +32,7 @@ struct GyroDropoutOptions {
 // Returns the number of batches after which masks are chosen anew, for a run of this many.
 int64_t GyroPeriod(const GyroDropoutOptions& options, int64_t batches);
 // Returns x [B, F] with its samples masked by masks [tau, F] in equal runs, and divided by 1 - p. Throws
-// c10::ValueError when B is no multiple of tau.
+// c10::ValueError when B is not a multiple of tau.
 at::Tensor GyroMask(const at::Tensor& x, const at::Tensor& masks, double p);
 
 class GyroDropoutLayer final : public torch::nn::Module, public Layer {

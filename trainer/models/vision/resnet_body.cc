@@ -40,7 +40,7 @@ ResNetDepth DepthOf(const ResNetOptions& options) {
     const int64_t inner = options.width * options.width_per_group / 64 * options.groups;
     TORCH_CHECK_VALUE(inner >= 1 && options.width % options.groups == 0, "model.width: ", options.width,
                       " is too small for width_per_group ", options.width_per_group, " and groups ", options.groups,
-                      ", or no multiple of groups");
+                      ", or not a multiple of groups");
     return row;
   }
   TORCH_CHECK_VALUE(false, "model.depth: ", options.depth, "; there are 18, 34, 50, 101 and 152");
