@@ -87,7 +87,7 @@ TEST(JobArgumentsTest, EachIsAKeyOrSaysWhyNot) {
     unknown.emplace(parts.at(1));
   }
   EXPECT_THAT(unknown, UnorderedElementsAre("spin_dataloaders", "algorithm_passes", "load_object_store",
-                                            "load_progress_bar", "precision_config", "python_log_level"));
+                                            "load_progress_bar", "python_log_level"));
 }
 
 TEST(JobArgumentsTest, AllMistakesOfAFileAreSaidAtOnceWithTheirPlaces) {
