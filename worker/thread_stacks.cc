@@ -110,15 +110,15 @@ std::vector<pid_t> OtherThreads() {
 
 // Returns "composer::TrainLoop::Step() (composer_worker)".
 std::string DescribeFrame(void* frame, bool innermost) {
-  void* const inside = static_cast<char*>(frame) - (innermost ? 0 : 1);  // of the call, not of what follows it
+  void* const address = static_cast<char*>(frame) - (innermost ? 0 : 1);  // of the call, not of what follows it
   std::array<char, 512> name{};
   Dl_info info{};
-  const bool known = dladdr(inside, &info) != 0 && info.dli_fname != nullptr;
+  const bool known = dladdr(address, &info) != 0 && info.dli_fname != nullptr;
   const std::string library = known ? BaseName(info.dli_fname) : "?";
-  if (absl::Symbolize(inside, name.data(), static_cast<int>(name.size())))
+  if (absl::Symbolize(address, name.data(), static_cast<int>(name.size())))
     return absl::StrCat(name.data(), " (", library, ")");
   const auto offset =
-      reinterpret_cast<uintptr_t>(inside) - reinterpret_cast<uintptr_t>(known ? info.dli_fbase : nullptr);
+      reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(known ? info.dli_fbase : nullptr);
   return absl::StrFormat("%s+0x%x", library, offset);
 }
 
