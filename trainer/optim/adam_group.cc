@@ -71,6 +71,7 @@ absl::Status Validate(const AdamOptions& options) {
 AdamGroup::AdamGroup(ParamGroup& group, const AdamOptions& options, AdamDecay decay)
     : options_(options),
       decay_(decay),
+      has_own_kernel_(!group.params.empty() && OwnKernelFor(group.params[0]).has_value()),
       active_(group),
       exp_avg_(group, StateType(group, options)),
       exp_avg_sq_(group, StateType(group, options)) {
@@ -136,7 +137,7 @@ void AdamGroup::StepOne(const ParamGroup& group, size_t parameter) {
 
 // A rate on the device is for torch's kernel: ours takes it from the host.
 bool AdamGroup::UpdateByOwnKernel(const ParamGroup& group, const Updated& of, const at::Tensor& found_inf) {
-  if (decay_ == AdamDecay::kL2 || options_.amsgrad || rate_.defined()) return false;
+  if (!has_own_kernel_ || decay_ == AdamDecay::kL2 || options_.amsgrad || rate_.defined()) return false;
   const auto kernel = OwnKernelFor(of.params[0]);
   if (!kernel || !ArePlain(of.params) || !ArePlain(of.grads) || !ArePlain(of.exp_avg) || !ArePlain(of.exp_avg_sq))
     return false;

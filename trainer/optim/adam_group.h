@@ -84,6 +84,7 @@ class AdamGroup {
 
   AdamOptions options_;
   AdamDecay decay_;
+  const bool has_own_kernel_;  // for the parameters' device, when this was made: looking it up in each step costs
   ActiveParams active_;
   StateTensors exp_avg_, exp_avg_sq_, max_exp_avg_sq_;
   at::Tensor steps_;                            // [n] float, on the parameters' device, as the fused kernels require
