@@ -14,6 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "proto/worker.grpc.pb.h"
 #include "rendezvous/transport/grpc_settings.h"
+#include "tests/support/processes.h"
 #include "tests/support/temp_dir.h"
 
 namespace composer {
@@ -176,9 +177,7 @@ TEST(WorkerAgent, DrainSetsTheFlag) {
   proto::LauncherMessage message;
   message.mutable_drain()->set_reason("SIGTERM");
   hub.Say(message);
-  const absl::Time deadline = absl::Now() + kLong;
-  while (!agent.drain_requested() && absl::Now() < deadline) std::this_thread::yield();
-  EXPECT_TRUE(agent.drain_requested());
+  EXPECT_TRUE(WaitUntil([&] { return agent.drain_requested(); }, kLong));
   EXPECT_FALSE(departure.called.HasBeenNotified());
 }
 
@@ -190,10 +189,7 @@ TEST(WorkerAgent, ARequestForAProfileIsTakenOnce) {
   proto::LauncherMessage message;
   message.mutable_profile();
   hub.Say(message);
-  const absl::Time deadline = absl::Now() + kLong;
-  bool taken = false;
-  while (!taken && absl::Now() < deadline) taken = agent.TakeProfileRequest();
-  EXPECT_TRUE(taken);
+  EXPECT_TRUE(WaitUntil([&] { return agent.TakeProfileRequest(); }, kLong));
   EXPECT_FALSE(agent.TakeProfileRequest());
   EXPECT_FALSE(agent.drain_requested());
 }
@@ -209,11 +205,7 @@ TEST(WorkerAgent, StacksAreWrittenOnAThreadOfTheirOwnOneAtATime) {
     if (++calls == 1) go_on.WaitForNotification();
   };
   WorkerAgent agent(std::move(options));
-  const auto wait_for = [](const std::function<bool()>& there) {
-    const absl::Time deadline = absl::Now() + kLong;
-    while (!there() && absl::Now() < deadline) std::this_thread::yield();
-    EXPECT_TRUE(there());
-  };
+  const auto wait_for = [](const std::function<bool()>& there) { EXPECT_TRUE(WaitUntil(there, kLong)); };
   proto::LauncherMessage stacks, drain;
   stacks.mutable_stacks()->set_folder("run/logs");
   drain.mutable_drain();
@@ -279,8 +271,7 @@ TEST(WorkerAgent, WritesTheProgressPage) {
   EXPECT_EQ(page.loss, 2.5);
   EXPECT_EQ(page.data_wait, 0.125);
   EXPECT_EQ(page.phase, proto::PHASE_TRAINING);
-  const absl::Time deadline = absl::Now() + kLong;
-  while (reader->Read().heartbeat < 3 && absl::Now() < deadline) std::this_thread::yield();
+  WaitUntil([&] { return reader->Read().heartbeat >= 3; }, kLong);
   EXPECT_GE(reader->Read().heartbeat, 3);
 }
 
