@@ -195,6 +195,9 @@ absl::Status ShardCache::Keep(const CachedItem& item) {
     RETURN_IF_ERROR(WriteAll(fd, content, part));
     if (fdatasync(fd) != 0) return ErrnoStatus(errno, "sync", part);
   }
+  // A listing in MakeRoom that met the file between its names would count neither.
+  ASSIGN_OR_RETURN(const FileLock room,
+                   FileLock::Wait(PathOf("room", kLock), FileLock::Mode::kExclusive, options_.patience, clock_));
   if (rename(part.c_str(), path.c_str()) != 0) return ErrnoStatus(errno, "rename", part);
   std::move(remove_part).Cancel();
   return absl::OkStatus();

@@ -2,9 +2,10 @@
 //
 // There is no server, no shared memory and nothing to clean up: for each file there is a lock (file_lock.h), which
 // readers hold shared as long as they use the file, and who fetches or evicts it holds alone. A file appears whole
-// (`.part`, sync, rename) and is checked before its first use by a process; one that fails is fetched again. Eviction
-// takes what was used longest ago, and only what the cache itself stored and nobody uses; a `.part` whose lock is free
-// was left by a process that died, and goes first. The folder's other files are left alone.
+// (`.part`, sync, rename) and is checked before its first use by a process; one that fails is fetched again. Who makes
+// room, starts a `.part` or renames one holds the lock of the room, so that no file is missed when the room is counted.
+// Eviction takes what was used longest ago, and only what the cache itself stored and nobody uses; a `.part` whose lock
+// is free was left by a process that died, and goes first. The folder's other files are left alone.
 //
 // Layout, in <folder>/composer-shards: <name>.shard, <name>.part, <name>.lock, room.lock.
 // SPDX-License-Identifier: Apache-2.0

@@ -142,6 +142,35 @@ TEST_F(ShardCacheTest, EvictsWhatIsOldestAndItsOwn) {
   EXPECT_TRUE(PathExists(folder_.Path("mine.txt")));
 }
 
+// A listing that sees neither the old nor the new name of a file would find room that is not there.
+TEST_F(ShardCacheTest, NothingAppearsWhileRoomIsMade) {
+  std::vector<std::thread> threads;
+  std::atomic<int> good = 0;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&, t] {
+      const auto cache = ShardCache::Open({.folder = folder_.path(), .limit = 8000}).value();
+      for (int i = 0; i < 60; ++i) good += cache->Get(source_.Item(absl::StrCat("t", t, "i", i))).ok() ? 1 : 0;
+    });
+  }
+  const std::string place = folder_.Path("composer-shards");
+  while (good == 0) std::this_thread::yield();
+  for (int look = 0; look < 30; ++look) {
+    const auto room = FileLock::Wait(File("room.lock"), FileLock::Mode::kExclusive, absl::Minutes(1), RealClock::Get());
+    ASSERT_TRUE(room.ok()) << room.status();
+    const std::vector<std::string> before = ListDir(place).value();
+    const absl::Time end = absl::Now() + absl::Milliseconds(5);
+    do {
+      const std::vector<std::string> now = ListDir(place).value();
+      for (const std::string& name : now) {
+        if (!absl::EndsWith(name, ".lock")) EXPECT_THAT(before, testing::Contains(name));
+      }
+    } while (absl::Now() < end);
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(good, 180);
+  EXPECT_LE(StoredBytes(), 8000);
+}
+
 TEST_F(ShardCacheTest, WhatIsInUseStays) {
   const auto cache = OpenCache(2500);
   const auto a = cache->Get(source_.Item("a")).value();
