@@ -116,14 +116,17 @@ void MuonOptimizer::AddWhole(const ParamGroup& group, MatrixState& state,
   for (const SameShape& shape : state.shapes) {
     std::vector<at::Tensor> chosen;
     for (const size_t position : shape.positions) chosen.push_back(updates[position]);
-    std::vector<at::Tensor> directions =
-        Orthogonalize(at::stack(chosen).to(at::kBFloat16), options_.newton_schulz).unbind(0);
+    const at::Tensor& first = chosen[0];
+    const at::Tensor matrices = at::empty({static_cast<int64_t>(chosen.size()), first.size(0), first.size(1)},
+                                          first.options().dtype(at::kBFloat16));
+    const at::Tensor whole = at::empty_like(matrices);
+    at::_foreach_copy_(matrices.unbind(0), chosen);
+    Orthogonalize(matrices, whole, options_.newton_schulz);
+    std::vector<at::Tensor> directions = whole.to(shape.params[0].scalar_type()).unbind(0);
     for (size_t i = 0; i < directions.size() && !state.row_squares.empty(); ++i) {
-      const at::Tensor factors =
-          NeuronFactors(directions[i], state.row_squares[shape.in_group[i]], *options_.second_beta);
-      directions[i] = directions[i].to(at::kFloat).mul_(factors.unsqueeze(1));
+      const at::Tensor factors = NeuronFactors(whole[i], state.row_squares[shape.in_group[i]], *options_.second_beta);
+      directions[i] = whole[i].to(at::kFloat).mul_(factors.unsqueeze(1)).to(directions[i].scalar_type());
     }
-    for (at::Tensor& direction : directions) direction = direction.to(shape.params[0].scalar_type());
     at::_foreach_add_(shape.params, directions, -group.lr * shape.lr_ratio);
   }
 }

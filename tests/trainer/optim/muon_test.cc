@@ -34,18 +34,39 @@ TEST(MuonTest, AgreesWithTorch) {
   EXPECT_EQ(ReplayGolden("torch_muon", "Muon", make, 1e-6, 0.02), 4);
 }
 
+at::Tensor Orthogonalized(const at::Tensor& matrices, int steps = 5) {
+  const at::Tensor result = torch::empty_like(matrices);
+  Orthogonalize(matrices.clone(), result, {.steps = steps});
+  return result;
+}
+
 TEST(MuonTest, OrthogonalisesTallAndWideMatricesTogether) {
   torch::manual_seed(1);
   for (const auto& [rows, columns] : std::vector<std::pair<int64_t, int64_t>>{{24, 8}, {8, 24}, {16, 16}}) {
-    const at::Tensor result =
-        Orthogonalize(torch::randn({3, rows, columns}).to(torch::kBFloat16), NewtonSchulz{}).to(torch::kFloat);
-    ASSERT_EQ(result.sizes(), at::IntArrayRef({3, rows, columns}));
+    const at::Tensor matrices = torch::randn({3, rows, columns}).to(torch::kBFloat16);
+    const at::Tensor result = Orthogonalized(matrices).to(torch::kFloat);
     const at::Tensor values = std::get<1>(at::linalg_svd(result));
     EXPECT_GT(values.min().item<double>(), rows == columns ? 0.02 : 0.5);
     EXPECT_LT(values.max().item<double>(), 1.4);
+    const at::Tensor even = Orthogonalized(matrices, 4).to(torch::kFloat);
+    EXPECT_NEAR(std::get<1>(at::linalg_svd(even)).max().item<double>(), 1, 0.3) << "an even number of steps";
+    const at::Tensor unit = matrices.to(torch::kFloat) / matrices.to(torch::kFloat).norm(2, {1, 2}, true);
+    EXPECT_TRUE(torch::allclose(Orthogonalized(matrices, 0).to(torch::kFloat), unit, 0.01, 1e-3)) << "no step";
   }
   // Zero stays zero.
-  EXPECT_EQ(Orthogonalize(torch::zeros({1, 4, 4}, torch::kBFloat16), {}).abs().max().item<double>(), 0);
+  EXPECT_EQ(Orthogonalized(torch::zeros({1, 4, 4}, torch::kBFloat16)).abs().max().item<double>(), 0);
+}
+
+// Ranks that have one matrix and those that have several of its shape must agree.
+TEST(MuonTest, AMatrixHasTheSameBitsAloneAndAmongOthers) {
+  torch::manual_seed(2);
+  for (const auto& [rows, columns] : std::vector<std::pair<int64_t, int64_t>>{{384, 128}, {128, 512}, {40, 24}}) {
+    const at::Tensor matrices = torch::randn({4, rows, columns}).to(torch::kBFloat16);
+    const at::Tensor together = Orthogonalized(matrices);
+    for (int64_t i = 0; i < 4; ++i) {
+      EXPECT_TRUE(together[i].equal(Orthogonalized(matrices.narrow(0, i, 1))[0])) << rows << " x " << columns;
+    }
+  }
 }
 
 TEST(MuonTest, LearningRateRatios) {

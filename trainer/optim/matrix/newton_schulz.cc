@@ -3,19 +3,26 @@
 
 #include <torch/types.h>
 
+#include <algorithm>
+#include <utility>
+
 namespace composer {
 
-at::Tensor Orthogonalize(at::Tensor matrices, const NewtonSchulz& options) {
+void Orthogonalize(at::Tensor matrices, const at::Tensor& directions, const NewtonSchulz& options) {
   const auto [a, b, c] = options.coefficients;
   const bool tall = matrices.size(1) > matrices.size(2);
-  at::Tensor x = tall ? matrices.transpose(1, 2) : matrices;
-  x.div_(at::linalg_vector_norm(x, 2, at::IntArrayRef({1, 2}), /*keepdim=*/true).clamp_min_(options.eps));
+  const int64_t side = std::min(matrices.size(1), matrices.size(2));
+  matrices.div_(at::linalg_vector_norm(matrices, 2, at::IntArrayRef({1, 2}), /*keepdim=*/true).clamp_min_(options.eps));
+  at::Tensor gram = at::empty({matrices.size(0), side, side}, matrices.options()), polynomial = at::empty_like(gram);
+  at::Tensor x = matrices, next = directions;
   for (int step = 0; step < options.steps; ++step) {
-    const at::Tensor gram = at::bmm(x, x.transpose(1, 2));
-    const at::Tensor polynomial = at::baddbmm(gram, gram, gram, /*beta=*/b, /*alpha=*/c);
-    x = at::baddbmm(x, polynomial, x, /*beta=*/a);
+    const at::Tensor transposed = x.transpose(1, 2);
+    at::bmm_out(gram, tall ? transposed : x, tall ? x : transposed);
+    at::baddbmm_out(polynomial, gram, gram, gram, /*beta=*/b, /*alpha=*/c);
+    at::baddbmm_out(next, x, tall ? x : polynomial, tall ? polynomial : x, /*beta=*/a);
+    std::swap(x, next);
   }
-  return tall ? x.transpose(1, 2) : x;
+  if (options.steps % 2 == 0) directions.copy_(x);
 }
 
 }  // namespace composer

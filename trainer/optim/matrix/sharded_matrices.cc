@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 
 namespace composer {
 namespace {
 
 constexpr int64_t kRoundElements = int64_t{1} << 24;
+
+int64_t Size(const MatrixShape& shape) { return shape.rows * shape.columns; }
 
 double Cost(const MatrixShape& shape) {
   return static_cast<double>(shape.rows) * static_cast<double>(shape.columns) *
@@ -34,24 +37,36 @@ std::vector<int> DealMatrices(const std::vector<MatrixShape>& shapes, int ranks)
 
 ShardedMatrices::ShardedMatrices(const std::vector<at::Tensor>& pieces, ModelSharding& sharding) : sharding_(sharding) {
   TORCH_CHECK_VALUE(!sharding.splits_tensors(), "muon needs whole matrices, and tensor parallelism splits them");
-  std::vector<MatrixShape> shapes;
   for (const at::Tensor& param : pieces) {
     const ModelSharding::Piece* const piece = sharding.Find(param);
     TORCH_CHECK_VALUE(piece != nullptr && piece->shape.size() == 2, "muon: a parameter is not a sharded matrix");
-    shapes.push_back({piece->shape[0], piece->shape[1]});
-    const int64_t size = piece->shape[0] * piece->shape[1];
-    if (rounds_.empty() || rounds_.back().elements + size > kRoundElements)
-      rounds_.push_back({places_.size(), places_.size(), 0});
-    Round& round = rounds_.back();
-    places_.push_back({shapes.back(), piece->begin, piece->end, round.elements, 0});
-    round.elements += size;
-    ++round.end;
+    const MatrixShape shape = {piece->shape[0], piece->shape[1]};
+    if (rounds_.empty() || rounds_.back().elements + Size(shape) > kRoundElements)
+      rounds_.push_back({places_.size(), places_.size(), 0, {}});
+    places_.push_back({shape, piece->begin, piece->end, 0});
+    rounds_.back().elements += Size(shape);
+    ++rounds_.back().end;
   }
-  for (const Round& round : rounds_) {
-    const std::vector<int> owners = DealMatrices(
-        {shapes.begin() + static_cast<int64_t>(round.begin), shapes.begin() + static_cast<int64_t>(round.end)},
-        sharding.num_shards());
-    for (size_t i = 0; i < owners.size(); ++i) places_[round.begin + i].owner = owners[i];
+  for (Round& round : rounds_) Arrange(round);
+}
+
+void ShardedMatrices::Arrange(Round& round) {
+  std::vector<MatrixShape> shapes;
+  for (size_t i = round.begin; i < round.end; ++i) shapes.push_back(places_[i].shape);
+  const std::vector<int> owners = DealMatrices(shapes, sharding_.num_shards());
+  std::vector<size_t> order(shapes.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  const auto key = [&](size_t i) { return std::tuple(owners[i], shapes[i].rows, shapes[i].columns); };
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return key(a) < key(b); });
+  int64_t offset = 0;
+  for (size_t n = 0; n < order.size(); ++n) {
+    const size_t i = order[n];
+    places_[round.begin + i].offset = offset;
+    if (owners[i] == sharding_.shard_index()) {
+      if (round.batches.empty() || key(order[n - 1]) != key(i)) round.batches.push_back({shapes[i], offset, 0});
+      ++round.batches.back().count;
+    }
+    offset += Size(shapes[i]);
   }
 }
 
@@ -65,13 +80,11 @@ at::Tensor ShardedMatrices::OrthogonalizeRound(const Round& round, const std::ve
     whole.slice(0, place.offset + place.begin, place.offset + place.end).copy_(updates[i].reshape({-1}));
   }
   sharding_.SumOverShards(whole);
-  for (size_t i = round.begin; i < round.end; ++i) {
-    const auto& [shape, begin, end, offset, owner] = places_[i];
-    if (owner != sharding_.shard_index()) continue;
-    const auto matrix = [&](const at::Tensor& buffer) {
-      return buffer.narrow(0, offset, shape.rows * shape.columns).view({1, shape.rows, shape.columns});
+  for (const auto& [shape, offset, count] : round.batches) {
+    const auto part = [&, offset = offset, count = count, shape = shape](const at::Tensor& buffer) {
+      return buffer.narrow(0, offset, count * Size(shape)).view({count, shape.rows, shape.columns});
     };
-    matrix(directions).copy_(composer::Orthogonalize(matrix(whole), options));
+    composer::Orthogonalize(part(whole), part(directions), options);
   }
   sharding_.SumOverShards(directions);
   return directions;
@@ -80,9 +93,9 @@ at::Tensor ShardedMatrices::OrthogonalizeRound(const Round& round, const std::ve
 void ShardedMatrices::TakePieces(const Round& round, const at::Tensor& directions, const RowFactors& factors,
                                  const std::vector<at::Tensor>& updates, std::vector<at::Tensor>& results) const {
   for (size_t i = round.begin; i < round.end; ++i) {
-    const auto& [shape, begin, end, offset, owner] = places_[i];
+    const auto& [shape, begin, end, offset] = places_[i];
     at::Tensor by_row;
-    if (factors) by_row = factors(i, directions.narrow(0, offset, shape.rows * shape.columns).view({shape.rows, -1}));
+    if (factors) by_row = factors(i, directions.narrow(0, offset, Size(shape)).view({shape.rows, -1}));
     if (!updates[i].defined()) continue;
     results[i] = directions.slice(0, offset + begin, offset + end);
     if (factors) {

@@ -7,7 +7,8 @@
 // Both sums are of bfloat16, which the iteration computes in anyway, so that nothing is rounded that is not in one
 // process, and are exact, since all but one of the numbers added are 0. Per step and matrix of N elements 2 all-reduces
 // of 2 N bytes; temporary memory of 4 bytes an element for up to 2^24 elements at a time. Matrices are dealt by their
-// cost, R C min(R, C), the most expensive first to the rank with the least so far. After 3. each rank has all results,
+// cost, R C min(R, C), the most expensive first to the rank with the least so far; those of one shape that a rank has
+// lie side by side and are orthogonalised together. After 3. each rank has all results,
 // so that what is computed from whole ones (RowFactors) needs no further exchange.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -61,12 +62,18 @@ class ShardedMatrices {
     MatrixShape shape;
     int64_t begin = 0, end = 0;  // this rank's piece, in the flattened matrix
     int64_t offset = 0;          // of the matrix in the buffer of its round
-    int owner = 0;
+  };
+  struct Batch {  // of matrices of one shape that lie side by side
+    MatrixShape shape;
+    int64_t offset = 0, count = 0;
   };
   struct Round {
     size_t begin = 0, end = 0;  // matrices
     int64_t elements = 0;
+    std::vector<Batch> batches;  // of this rank
   };
+  // Deals the round's matrices and gives each its place in the buffer.
+  void Arrange(Round& round);
   // Returns the orthogonalised matrices of the round, one after the other.
   at::Tensor OrthogonalizeRound(const Round& round, const std::vector<at::Tensor>& updates,
                                 const NewtonSchulz& options);
