@@ -113,6 +113,14 @@ std::string DataWaitLine(const std::vector<ShownRank>& ranks) {
       most->rank(), 100 * most->data_wait());
 }
 
+std::string StarvedLines(const std::vector<ShownRank>& ranks) {
+  std::string text;
+  for (const ShownRank& shown : ranks) {
+    if (!shown.rank->starved().empty()) absl::StrAppend(&text, shown.rank->starved(), "\n");
+  }
+  return text;
+}
+
 // Returns "running", "lost" or "no report".
 std::string StateOf(const proto::NodePlacement& member) {
   if (!member.connected()) return "lost";
@@ -149,6 +157,7 @@ Json RankJson(const proto::RankStatus& r, int64_t furthest) {
           {"loss", Number(r.loss())},
           {"data_wait", Number(r.data_wait())},
           {"behind", IsBehind(r, furthest)},
+          {"starved", r.starved()},
           {"heartbeat_age_seconds", r.heartbeat_age_seconds() < 0 ? Json() : Number(r.heartbeat_age_seconds())}};
 }
 
@@ -215,7 +224,7 @@ std::string DescribeStatus(const proto::JobStatus& s) {
     absl::StrAppend(&text, "of the other nodes nothing is known: ", s.members_missing(), "\n");
   const bool all = !s.members().empty() && s.world_size() <= kMaxShownRanks;
   const std::vector<ShownRank> ranks = all ? RanksOfAllNodes(s) : RanksOfThisNode(s);
-  absl::StrAppend(&text, DataWaitLine(ranks), NodesTable(s), RanksTable(ranks, all));
+  absl::StrAppend(&text, DataWaitLine(ranks), StarvedLines(ranks), NodesTable(s), RanksTable(ranks, all));
   return text;
 }
 

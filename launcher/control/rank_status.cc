@@ -25,6 +25,7 @@ proto::RankStatus DescribeRank(const Worker& worker, const ProgressSnapshot& pag
   const absl::Time heard = worker.activity.activity().last_heartbeat;
   const bool silent = heard == absl::InfiniteFuture();
   status.set_heartbeat_age_seconds(silent ? -1 : std::max(0.0, absl::ToDoubleSeconds(now - heard)));
+  status.set_starved(worker.gone ? "" : worker.starved);
   return status;
 }
 

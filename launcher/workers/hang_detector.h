@@ -4,6 +4,11 @@
 // s). One that has begun to send heartbeats must send another within 20 s, whatever its phase. When several are over a
 // limit, the one without a heartbeat is named first (the others wait for it), then the one with the fewest steps, then
 // the lowest rank.
+//
+// A worker that was runnable but had no processor for at least half of its silence is starved, not hung: its limit
+// grows by the time that it waited, to at most ten times the limit, so that a hang on a crowded machine is found too.
+// The limit of a step grows as well for those that have done as many steps as a starved one or more, since they may
+// wait for it. Step times are counted without that wait.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -31,6 +36,8 @@ struct WorkerActivity {
   absl::Time last_step;                                // when `batch` last grew or training began
   absl::Time last_heartbeat = absl::InfiniteFuture();  // InfiniteFuture if there was none yet, and then not judged here
   absl::Duration p99_step;                             // 0 if unknown
+  absl::Duration waited_since_step;                    // for a processor (processor_wait.h), since last_step
+  absl::Duration waited_since_heartbeat;
 };
 
 struct Hang {
@@ -39,6 +46,19 @@ struct Hang {
 };
 
 std::optional<Hang> FindHang(const std::vector<WorkerActivity>& workers, absl::Time now, const HangLimits& limits);
+
+// A silence, how much of it the worker waited for a processor, and the limit for it.
+struct Silence {
+  absl::Duration lasted, waited, limit;
+
+  bool starved() const { return waited > absl::ZeroDuration() && waited >= lasted / 2; }
+  absl::Duration granted() const;  // beyond the limit, since it is starved; else 0
+};
+
+// Returns a sentence without a full stop about a silence of more than half its limit in which a rank is starved, else
+// "". `without`: "step".
+std::string DescribeStarved(int rank, const std::string& without, const Silence& silence);
+std::string DescribeStarved(const WorkerActivity& worker, absl::Time now, const HangLimits& limits);
 
 // Follows one worker from observation to observation and keeps its recent step times.
 class ActivityTracker {
@@ -51,6 +71,8 @@ class ActivityTracker {
     int64_t heartbeat = 0;  // any counter that grows while the worker lives; 0 before the first heartbeat
   };
   void Observe(const Observation& observation, absl::Time now);
+  // Adds time for which it waited for a processor just before `now`; the silences that last count it.
+  void AddWait(absl::Duration waited, absl::Time now);
   // Forgives the time until now, because the launcher itself was stopped.
   void Restart(absl::Time now);
 

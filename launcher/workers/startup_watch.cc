@@ -59,11 +59,17 @@ absl::Duration StartLimitOf(StartupPhase phase, const StartupLimits& limits) {
 
 std::string IdleSeconds(absl::Duration duration) { return absl::StrCat(absl::ToInt64Seconds(duration), "s"); }
 
-std::optional<Hang> JudgeStart(const StartupActivity& worker, absl::Time now, const StartupLimits& limits) {
+Silence WithoutProgress(const StartupActivity& worker, absl::Time now, const StartupLimits& limits) {
+  return {now - worker.last_progress, worker.waited, StartLimitOf(worker.phase, limits)};
+}
+
+// `granted`: beyond the limit, for one that is starved.
+std::optional<Hang> JudgeStart(const StartupActivity& worker, absl::Time now, const StartupLimits& limits,
+                               absl::Duration granted) {
   const absl::Duration limit = StartLimitOf(worker.phase, limits);
   const auto [doing, name] = StartWordsOf(worker.phase);
   const std::string option = absl::StrCat("--startup-limits ", name, "=", absl::ToInt64Seconds(limit));
-  if (now - worker.last_progress > limit) {
+  if (now - worker.last_progress > limit + granted) {
     return Hang{worker.rank, absl::StrCat("no progress for ", IdleSeconds(now - worker.last_progress), " while ", doing,
                                           " (", option, ")")};
   }
@@ -88,9 +94,13 @@ std::optional<Hang> FindStuckStart(const std::vector<StartupActivity>& workers, 
   }
   std::optional<Hang> longest;
   absl::Time since = absl::InfiniteFuture();
+  absl::Duration granted;
+  for (const StartupActivity& worker : workers) {
+    if (worker.phase == earliest) granted = std::max(granted, WithoutProgress(worker, now, limits).granted());
+  }
   for (const StartupActivity& worker : workers) {
     if (worker.phase != earliest || worker.last_progress >= since) continue;
-    auto hang = JudgeStart(worker, now, limits);
+    auto hang = JudgeStart(worker, now, limits, granted);
     if (!hang.has_value()) continue;
     longest = std::move(hang);
     since = worker.last_progress;
@@ -98,11 +108,16 @@ std::optional<Hang> FindStuckStart(const std::vector<StartupActivity>& workers, 
   return longest;
 }
 
+std::string DescribeStarved(const StartupActivity& worker, absl::Time now, const StartupLimits& limits) {
+  return DescribeStarved(worker.rank, "progress", WithoutProgress(worker, now, limits));
+}
+
 void StartupTracker::Observe(StartupPhase phase, const std::optional<ProcessWork>& work, absl::Time now) {
   const bool entered = phase != activity_.phase;
   if (entered) {
     activity_.phase = phase;
     activity_.since = activity_.last_progress = now;
+    activity_.waited = absl::ZeroDuration();
   }
   if (!work.has_value()) return;
   activity_.stopped_since = !work->stopped ? absl::InfiniteFuture() : std::min(activity_.stopped_since, now);
@@ -112,11 +127,17 @@ void StartupTracker::Observe(StartupPhase phase, const std::optional<ProcessWork
                      std::max<double>(kLeastBytes, absl::ToDoubleSeconds(idle) * kBytesPerSecond);
   if (!entered && !computed && !moved) return;
   activity_.last_progress = now;
+  activity_.waited = absl::ZeroDuration();
   mark_ = *work;
+}
+
+void StartupTracker::AddWait(absl::Duration waited, absl::Time now) {
+  activity_.waited = std::min(activity_.waited + waited, now - activity_.last_progress);
 }
 
 void StartupTracker::Restart(absl::Time now) {
   activity_.since = activity_.last_progress = now;
+  activity_.waited = absl::ZeroDuration();
   if (activity_.stopped_since != absl::InfiniteFuture()) activity_.stopped_since = now;
 }
 

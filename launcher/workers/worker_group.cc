@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/clock.h"
+#include "base/console.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/status_macros.h"
@@ -27,6 +28,9 @@ namespace {
 
 // A worker that fails this long after it was told to leave fails because of that.
 constexpr absl::Duration kNewsDelay = absl::Milliseconds(100);
+// So much of the time without a heartbeat passes before and between looks at a worker's wait for a processor.
+constexpr int kLooksPerLimit = 8;
+constexpr absl::Duration kStarvedAgain = absl::Minutes(1);  // at the earliest it is told again
 
 // Returns what the kernel shows of a hung worker; "" if that says nothing.
 std::string DescribeState(pid_t pid) {
@@ -68,6 +72,14 @@ StartupPhase StartupPhaseOf(const Worker& worker, const ProgressSnapshot& page, 
 // Looking costs some hundred small reads, so a start that takes a second must never pay for it.
 absl::Duration LookInterval(const StartupLimits& limits) {
   return std::clamp(limits.attach / 4, absl::Milliseconds(250), absl::Seconds(5));
+}
+
+// Returns since when what a worker is judged by has been absent; InfiniteFuture if it is judged by nothing.
+absl::Time SilentSince(const Worker& worker) {
+  const WorkerActivity& activity = worker.activity.activity();
+  const StartupActivity& startup = worker.startup.activity();
+  return std::min({activity.last_heartbeat, activity.training ? activity.last_step : absl::InfiniteFuture(),
+                   startup.phase == StartupPhase::kOver ? absl::InfiniteFuture() : startup.last_progress});
 }
 
 }  // namespace
@@ -245,8 +257,10 @@ bool WorkerGroup::KillHung(absl::Time now, const HangLimits& limits) {
     const ProgressSnapshot seen = worker.page.Read();
     const bool training = seen.phase == proto::PHASE_TRAINING && seen.first_step_unix_micros != 0;
     worker.activity.Observe({training, seen.batch, seen.heartbeat + worker.heartbeats}, now);
-    running.push_back(worker.activity.activity());
     ObserveStartup(worker, seen, now, LookInterval(limits.startup));
+    ObserveWait(worker, now, limits.no_heartbeat / kLooksPerLimit);
+    TellStarved(worker, now, limits);
+    running.push_back(worker.activity.activity());
     starting.push_back(worker.startup.activity());
   }
   std::optional<Hang> hang = FindHang(running, now, limits);
@@ -268,6 +282,23 @@ void WorkerGroup::ObserveStartup(Worker& worker, const ProgressSnapshot& page, a
     worker.look_at = now + interval;
   }
   worker.startup.Observe(phase, work, now);
+}
+
+void WorkerGroup::ObserveWait(Worker& worker, absl::Time now, absl::Duration interval) {
+  if (worker.pid == 0 || now - SilentSince(worker) < interval) return worker.threads.clear();
+  if (!worker.threads.empty() && now - worker.threads_at < interval) return;
+  const ThreadTimesById before = std::exchange(worker.threads, ReadThreadTimes(worker.pid));
+  const absl::Duration waited = LongestWait(before, worker.threads, now - std::exchange(worker.threads_at, now));
+  worker.activity.AddWait(waited, now);
+  worker.startup.AddWait(waited, now);
+}
+
+void WorkerGroup::TellStarved(Worker& worker, absl::Time now, const HangLimits& limits) {
+  worker.starved = DescribeStarved(worker.activity.activity(), now, limits);
+  if (worker.starved.empty()) worker.starved = DescribeStarved(worker.startup.activity(), now, limits.startup);
+  if (worker.starved.empty() || now - worker.starved_told < kStarvedAgain) return;
+  worker.starved_told = now;
+  PrintToUser(worker.starved);
 }
 
 void WorkerGroup::ForgiveSilence(absl::Time now) {

@@ -13,6 +13,7 @@
 #include "contract/progress_page.h"
 #include "launcher/process/gpu_watch.h"
 #include "launcher/process/oom_watch.h"
+#include "launcher/process/processor_wait.h"
 #include "launcher/process/spawner.h"
 #include "launcher/workers/hang_detector.h"
 #include "launcher/workers/output_plan.h"
@@ -60,7 +61,11 @@ struct Worker {
   std::string error;            // ReportedError of its ExitReport
   ActivityTracker activity;
   StartupTracker startup;
-  absl::Time look_at;  // when to look at its process next while it starts
+  absl::Time look_at;       // when to look at its process next while it starts
+  ThreadTimesById threads;  // at the last look at a silent worker; else empty
+  absl::Time threads_at;
+  std::string starved;  // why its limit has grown, as a sentence; "" if it is not starved
+  absl::Time starved_told = absl::InfinitePast();
 };
 
 class WorkerGroup {
@@ -113,6 +118,8 @@ class WorkerGroup {
   absl::Status StartOne(const WorkerPlace& place, const std::string& log_path);
   std::vector<std::string> ArgumentsOf(const Environment& environment) const;
   void ObserveStartup(Worker& worker, const ProgressSnapshot& page, absl::Time now, absl::Duration interval);
+  void ObserveWait(Worker& worker, absl::Time now, absl::Duration interval);
+  void TellStarved(Worker& worker, absl::Time now, const HangLimits& limits);
   void SignalOne(Worker& worker, int signal);
   std::string KilledBy(const Worker& worker, ExitStatus status);
   std::string GpuOf(const Worker& worker);

@@ -1,16 +1,20 @@
 // Replaces composer_worker in the launcher's tests: attaches to the hub, counts steps on its progress page, and obeys.
 //   composer_worker --run_folder=F job.yaml steps=20 step_ms=5 [save=N] [stubborn=1]
-//       [die_rank=R die_step=S die_how=9|<exit code>|hang|error|full] [die_delay_ms=N]
+//       [die_rank=R die_step=S die_how=9|<exit code>|hang|starve|error|full] [die_delay_ms=N]
 //       [start=birth|attached|group|load] [linger_rank=R linger_ms=N]
-// die_how=error is an error that is reported, and full a full disk that is reported. With start, die_rank never gets
-// past that point. It resumes from F/fake-checkpoint. linger_rank finishes that much later than the others. die_*
-// applies to generations up to die_generations (default 1).
+// die_how=error is an error that is reported, and full a full disk that is reported. With starve it lives, but another
+// thread takes its processor for starve_ms. With start, die_rank never gets past that point. It resumes from
+// F/fake-checkpoint. linger_rank finishes that much later than the others. die_* applies to generations up to
+// die_generations (default 1).
 // SPDX-License-Identifier: Apache-2.0
 #include <grpcpp/grpcpp.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <map>
@@ -139,12 +143,31 @@ class FakeWorker {
     if (how == "error") _exit(Leave(70, "layers.1: shapes do not fit"));
     if (how == "full")
       _exit(Leave(70, "cannot write " + settings_.values.at("--run_folder") + "/x: No space left on device"));
+    if (how == "starve") return Starve(std::chrono::milliseconds(settings_.Number("starve_ms", 25'000)));
     if (how == "9") kill(getpid(), SIGKILL);
     if (how == "hang") {
       kill(getpid(), SIGSTOP);
       pause();
     }
     _exit(std::stoi(how));
+  }
+
+  // Waits for a thread that computes with the least priority while another one takes the same processor.
+  static void Starve(std::chrono::milliseconds limit) {
+    const auto end = std::chrono::steady_clock::now() + limit;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    const auto compute = [&](int policy) {
+      const sched_param none = {};
+      sched_setaffinity(0, sizeof(one), &one);
+      sched_setscheduler(0, policy, &none);  // of this thread only
+      setpriority(PRIO_PROCESS, gettid(), 19);
+      while (std::chrono::steady_clock::now() < end) continue;
+    };
+    std::thread greedy(compute, SCHED_OTHER);
+    std::thread(compute, SCHED_IDLE).join();
+    greedy.join();
   }
 
   int Leave(int code, const std::string& message) {

@@ -190,6 +190,15 @@ TEST_F(JobTest, AStoppedWorkerIsFoundAndReplaced) {
   EXPECT_EQ(Summary()["restarts"], 1);
 }
 
+// It sends nothing for longer than the limit, and the other rank waits for it.
+TEST_F(JobTest, AStarvedWorkerIsNotEnded) {
+  if (!PathExists("/proc/self/schedstat")) GTEST_SKIP() << "this kernel keeps no schedstat";
+  Launched run(dir_, Binary(), Job({"steps=30", "die_rank=1", "die_step=12", "die_how=starve"}));
+  EXPECT_EQ(run.Wait(absl::Seconds(60)), 0) << run.err();
+  EXPECT_THAT(run.err(), AllOf(HasSubstr("rank 1 is starved: it has had no heartbeat for 1"), Not(HasSubstr("hung"))));
+  EXPECT_EQ(Summary()["restarts"], 0);
+}
+
 TEST_F(JobTest, AWorkerThatHangsInItsStartIsFoundInEachPhase) {
   const struct {
     const char* start;

@@ -75,6 +75,14 @@ TEST(JobStatus, SaysWhichRankWaitsLongestForData) {
   EXPECT_THAT(DescribeStatus(status), HasSubstr("\nrank 0 waits for data 11 % of the time"));
 }
 
+TEST(JobStatus, SaysWhichRankIsStarved) {
+  proto::JobStatus status = Sample();
+  status.mutable_ranks(1)->set_starved("rank 1 is starved: it has had no step for 12s");
+  EXPECT_THAT(DescribeStatus(status), HasSubstr("\nrank 1 is starved: it has had no step for 12s\n"));
+  EXPECT_EQ(nlohmann::json::parse(StatusJson(status))["ranks"][1]["starved"], status.ranks(1).starved());
+  EXPECT_EQ(nlohmann::json::parse(StatusJson(status))["ranks"][0]["starved"], "");
+}
+
 proto::JobStatus OfTwoNodes() {
   proto::JobStatus status = Sample();
   status.set_nodes(3);

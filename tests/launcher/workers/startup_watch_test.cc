@@ -28,6 +28,11 @@ StartupActivity Stopped(StartupActivity worker, int seconds) {
   return worker;
 }
 
+StartupActivity Starved(StartupActivity worker, int seconds) {
+  worker.waited = absl::Seconds(seconds);
+  return worker;
+}
+
 TEST(StartupWatchTest, Table) {
   struct Case {
     const char* name;
@@ -64,6 +69,19 @@ TEST(StartupWatchTest, Table) {
        {In(0, StartupPhase::kGroup, 301), In(1, StartupPhase::kGroup, 305), In(2, StartupPhase::kGroup, 305)},
        1,
        "no progress for 305s"},
+      {"a starved one has more time", {Starved(In(0, StartupPhase::kLoad, 1700), 850)}, -1, ""},
+      {"and those that wait for it",
+       {In(0, StartupPhase::kGroup, 350), Starved(In(1, StartupPhase::kGroup, 340), 300)},
+       -1,
+       ""},
+      {"but not for ever",
+       {Starved(In(0, StartupPhase::kGroup, 3001), 3000)},
+       0,
+       "no progress for 3001s while forming the process group"},
+      {"a later phase is no excuse",
+       {In(0, StartupPhase::kGroup, 301), Starved(In(1, StartupPhase::kLoad, 340), 300)},
+       0,
+       "no progress for 301s"},
       {"stopped, as long as a heartbeat may be late", {Stopped(In(1, StartupPhase::kAttach, 20), 20)}, -1, ""},
       {"stopped for longer",
        {In(0, StartupPhase::kGroup, 21), Stopped(In(1, StartupPhase::kAttach, 21), 21)},
@@ -103,6 +121,20 @@ TEST(StartupTrackerTest, ComputingAndReadingAreProgressHeartbeatsAreNot) {
   tracker.Observe(StartupPhase::kFirstStep, std::nullopt, clock.Now());
   EXPECT_EQ(tracker.activity().last_progress, clock.Now()) << "a new phase";
   EXPECT_EQ(tracker.activity().rank, 2);
+}
+
+TEST(StartupTrackerTest, AWaitForAProcessorCountsSinceTheLastProgress) {
+  ManualClock clock(kNow);
+  StartupTracker tracker(4, clock.Now());
+  clock.Advance(absl::Seconds(310));
+  tracker.AddWait(absl::Seconds(300), clock.Now());
+  tracker.AddWait(absl::Seconds(300), clock.Now());
+  EXPECT_EQ(tracker.activity().waited, absl::Seconds(310)) << "no more than all of it";
+  EXPECT_THAT(DescribeStarved(tracker.activity(), clock.Now(), {}),
+              HasSubstr("rank 4 is starved: it has had no progress for 310s"));
+  tracker.Observe(StartupPhase::kAttach, std::nullopt, clock.Now());
+  EXPECT_EQ(tracker.activity().waited, absl::ZeroDuration()) << "a new phase";
+  EXPECT_EQ(DescribeStarved(tracker.activity(), clock.Now(), {}), "");
 }
 
 TEST(StartupTrackerTest, AStoppedProcessIsTimedFromTheFirstLook) {
