@@ -14,6 +14,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/file.h"
+#include "base/format/little_endian.h"
 #include "base/format/proto_writer.h"
 #include "base/log.h"
 #include "base/status_macros.h"
@@ -50,15 +51,11 @@ std::string NoteOf(const TrackerMemory& memory, const std::string& key) {
   return found == memory.notes.end() ? "" : found->second;
 }
 
-void AppendLittle(std::string& bytes, uint64_t value, int size) {
-  for (int i = 0; i < size; ++i) bytes.push_back(static_cast<char>((value >> (8 * i)) & 0xff));
-}
-
 }  // namespace
 
 std::string WandbLog::Begin() {
   std::string bytes = ":W&B";
-  AppendLittle(bytes, 0xBEE1, 2);
+  AppendNumber<uint16_t>(0xBEE1, bytes);
   bytes.push_back(0);
   in_block_ = bytes.size();
   return bytes;
@@ -78,8 +75,9 @@ std::string WandbLog::Append(absl::string_view record) {
     const char type = static_cast<char>(first ? (record.empty() ? 1 : 2) : (record.empty() ? 4 : 3));
     std::string checked(1, type);
     absl::StrAppend(&checked, part);
-    AppendLittle(bytes, crc32(0, reinterpret_cast<const Bytef*>(checked.data()), static_cast<uInt>(checked.size())), 4);
-    AppendLittle(bytes, part.size(), 2);
+    const auto* const data = reinterpret_cast<const Bytef*>(checked.data());
+    AppendNumber(static_cast<uint32_t>(crc32(0, data, static_cast<uInt>(checked.size()))), bytes);
+    AppendNumber(static_cast<uint16_t>(part.size()), bytes);
     bytes += checked;
     in_block_ += kChunkHead + part.size();
   }

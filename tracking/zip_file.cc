@@ -12,6 +12,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/format/little_endian.h"
 #include "base/status_macros.h"
 
 namespace composer {
@@ -22,10 +23,6 @@ constexpr uint64_t kMostBytes = 0xffffffff;
 constexpr uint16_t kVersion = 20, kDeflated = 8, kFirstDay = 0x21;  // 1 January 1980
 constexpr uint16_t kUtf8Names = 1 << 11;
 constexpr int64_t kFactsAt = 6;  // of the head of a file
-
-void Little(std::string& bytes, uint64_t value, int size) {
-  for (int i = 0; i < size; ++i) bytes.push_back(static_cast<char>((value >> (8 * i)) & 0xff));
-}
 
 }  // namespace
 
@@ -61,22 +58,22 @@ absl::Status ZipFile::Write(absl::string_view bytes) {
 
 std::string ZipFile::Facts(const Entry& entry) {
   std::string bytes;
-  Little(bytes, kUtf8Names, 2);
-  Little(bytes, kDeflated, 2);
-  Little(bytes, 0, 2);  // midnight
-  Little(bytes, kFirstDay, 2);
-  Little(bytes, entry.crc, 4);
-  Little(bytes, entry.packed, 4);
-  Little(bytes, entry.size, 4);
-  Little(bytes, entry.name.size(), 2);
-  Little(bytes, 0, 2);  // no extra field
+  AppendNumber(kUtf8Names, bytes);
+  AppendNumber(kDeflated, bytes);
+  AppendNumber<uint16_t>(0, bytes);  // midnight
+  AppendNumber(kFirstDay, bytes);
+  AppendNumber(static_cast<uint32_t>(entry.crc), bytes);
+  AppendNumber(static_cast<uint32_t>(entry.packed), bytes);
+  AppendNumber(static_cast<uint32_t>(entry.size), bytes);
+  AppendNumber(static_cast<uint16_t>(entry.name.size()), bytes);
+  AppendNumber<uint16_t>(0, bytes);  // no extra field
   return bytes;
 }
 
 absl::Status ZipFile::Add(const std::string& name, int source, absl::string_view content) {
   Entry entry = {.name = name, .offset = size_, .crc = static_cast<uint32_t>(crc32(0, nullptr, 0))};
   std::string head = "PK\x03\x04";
-  Little(head, kVersion, 2);
+  AppendNumber(kVersion, head);
   RETURN_IF_ERROR(Write(absl::StrCat(head, Facts(entry), name)));
   z_stream stream{};
   if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK)
@@ -127,20 +124,20 @@ absl::Status ZipFile::Finish() {
   const uint64_t begin = size_;
   for (const Entry& entry : entries_) {
     std::string bytes = "PK\x01\x02";
-    Little(bytes, kVersion, 2);
-    Little(bytes, kVersion, 2);
+    AppendNumber(kVersion, bytes);
+    AppendNumber(kVersion, bytes);
     absl::StrAppend(&bytes, Facts(entry));
     bytes.append(10, '\0');  // no comment, on the first disk, no attributes
-    Little(bytes, entry.offset, 4);
+    AppendNumber(static_cast<uint32_t>(entry.offset), bytes);
     RETURN_IF_ERROR(Write(absl::StrCat(bytes, entry.name)));
   }
   std::string end = "PK\x05\x06";
-  Little(end, 0, 4);
-  Little(end, entries_.size(), 2);
-  Little(end, entries_.size(), 2);
-  Little(end, size_ - begin, 4);
-  Little(end, begin, 4);
-  Little(end, 0, 2);
+  AppendNumber<uint32_t>(0, end);
+  AppendNumber(static_cast<uint16_t>(entries_.size()), end);
+  AppendNumber(static_cast<uint16_t>(entries_.size()), end);
+  AppendNumber(static_cast<uint32_t>(size_ - begin), end);
+  AppendNumber(static_cast<uint32_t>(begin), end);
+  AppendNumber<uint16_t>(0, end);
   RETURN_IF_ERROR(Write(end));
   if (rename(temporary_.c_str(), path_.c_str()) != 0) return ErrnoStatus(errno, "cannot rename", temporary_);
   close(std::exchange(fd_, -1));

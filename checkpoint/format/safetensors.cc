@@ -10,6 +10,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/format/little_endian.h"
 #include "base/status_macros.h"
 #include "checkpoint/format/json_text.h"
 
@@ -32,21 +33,6 @@ constexpr DTypeBits kDTypes[] = {
     {"U16", 16},    {"F16", 16},    {"BF16", 16},   {"I32", 32},        {"U32", 32},        {"F32", 32},
     {"C64", 64},    {"F64", 64},    {"I64", 64},    {"U64", 64},
 };
-
-std::string LittleEndian64(uint64_t value) {
-  std::string bytes(8, '\0');
-  for (char& byte : bytes) {
-    byte = static_cast<char>(value & 0xff);
-    value >>= 8;
-  }
-  return bytes;
-}
-
-uint64_t FromLittleEndian64(absl::string_view bytes) {
-  uint64_t value = 0;
-  for (int i = 7; i >= 0; --i) value = (value << 8) | static_cast<uint8_t>(bytes[static_cast<size_t>(i)]);
-  return value;
-}
 
 int BitsOf(absl::string_view dtype) {
   for (const DTypeBits& known : kDTypes) {
@@ -160,7 +146,9 @@ absl::StatusOr<std::string> LayOutSafetensors(std::vector<SafetensorsEntry>* ent
   header.resize((header.size() + 7) / 8 * 8, ' ');
   if (header.size() > kMaxHeaderBytes)
     return absl::InvalidArgumentError("too many tensors for one file: the header would be over 100 MB");
-  const std::string bytes = LittleEndian64(header.size()) + header;
+  std::string bytes;
+  AppendNumber<uint64_t>(header.size(), bytes);
+  bytes += header;
   for (SafetensorsEntry& entry : *entries) {
     entry.begin += static_cast<int64_t>(bytes.size());
     entry.end += static_cast<int64_t>(bytes.size());
@@ -171,7 +159,7 @@ absl::StatusOr<std::string> LayOutSafetensors(std::vector<SafetensorsEntry>* ent
 absl::StatusOr<int64_t> SafetensorsHeaderBytes(absl::string_view first_8_bytes, int64_t file_bytes) {
   if (first_8_bytes.size() < 8)
     return absl::DataLossError(absl::StrCat("only ", file_bytes, " bytes, not even a header"));
-  const uint64_t length = FromLittleEndian64(first_8_bytes);
+  const auto length = NumberAt<uint64_t>(first_8_bytes, 0);
   if (length > kMaxHeaderBytes || static_cast<int64_t>(length) + 8 > file_bytes) {
     return absl::DataLossError(absl::StrCat("header of ", length, " bytes in a file of ", file_bytes));
   }

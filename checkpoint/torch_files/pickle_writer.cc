@@ -2,11 +2,11 @@
 #include "checkpoint/torch_files/pickle_writer.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/format/little_endian.h"
 
 namespace composer {
 namespace {
@@ -23,29 +23,28 @@ absl::string_view StorageOf(absl::string_view dtype) {
   return "";
 }
 
-std::string LittleEndian(uint64_t value, int bytes) {
-  std::string text;
-  for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i) & 0xff);
-  return text;
-}
-
 }  // namespace
 
 void PickleWriter::Int(int64_t value) {
   if (value >= INT32_MIN && value <= INT32_MAX) {
-    absl::StrAppend(&out_, "J", LittleEndian(static_cast<uint64_t>(value), 4));
+    out_ += "J";
+    AppendNumber(static_cast<int32_t>(value), out_);
   } else {
-    absl::StrAppend(&out_, "\x8a\x08", LittleEndian(static_cast<uint64_t>(value), 8));
+    out_ += "\x8a\x08";
+    AppendNumber(value, out_);
   }
 }
 
 void PickleWriter::Float(double value) {
-  std::string bytes = LittleEndian(std::bit_cast<uint64_t>(value), 8);
+  std::string bytes;
+  AppendNumber(value, bytes);
   absl::StrAppend(&out_, "G", std::string(bytes.rbegin(), bytes.rend()));
 }
 
 void PickleWriter::String(absl::string_view value) {
-  absl::StrAppend(&out_, "X", LittleEndian(value.size(), 4), value);
+  out_ += "X";
+  AppendNumber(static_cast<uint32_t>(value.size()), out_);
+  out_.append(value.data(), value.size());
 }
 
 void PickleWriter::Global(absl::string_view module, absl::string_view name) {

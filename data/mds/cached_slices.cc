@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/format/little_endian.h"
 #include "base/status_macros.h"
 #include "data/cache/whole_object.h"
 #include "data/mds/cached_shards.h"
 #include "data/mds/fetch.h"
-#include "data/mds/little_endian.h"
 #include "storage/checksum.h"
 
 namespace composer {

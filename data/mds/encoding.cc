@@ -9,10 +9,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/format/little_endian.h"
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
-#include "data/mds/little_endian.h"
 
 namespace composer {
 namespace {

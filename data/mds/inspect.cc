@@ -13,9 +13,9 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
+#include "base/format/little_endian.h"
 #include "base/status_macros.h"
 #include "data/mds/fetch.h"
-#include "data/mds/little_endian.h"
 #include "data/mds/reader.h"
 #include "data/mds/rows.h"
 

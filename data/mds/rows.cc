@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/format/little_endian.h"
 #include "base/status_macros.h"
-#include "data/mds/little_endian.h"
 
 namespace composer {
 namespace {

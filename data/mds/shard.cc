@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/format/little_endian.h"
 #include "base/status_macros.h"
-#include "data/mds/little_endian.h"
 
 namespace composer {
 namespace {

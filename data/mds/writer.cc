@@ -5,9 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/format/little_endian.h"
 #include "base/status_macros.h"
 #include "data/codec/hashing.h"
-#include "data/mds/little_endian.h"
 
 namespace composer {
 namespace {

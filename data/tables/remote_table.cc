@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "base/file.h"
+#include "base/format/little_endian.h"
 #include "base/status_macros.h"
 #include "data/cache/whole_object.h"
 #include "data/tables/table_file.h"
@@ -131,10 +132,7 @@ class RemoteTable {
   }
   static int64_t FooterBytes(absl::string_view tail) {
     if (tail.size() < static_cast<size_t>(kFooterEnd) + 4) return INT64_MAX;
-    int64_t length = 0;
-    for (size_t i = 0; i < 4; ++i)
-      length |= static_cast<int64_t>(static_cast<unsigned char>(tail[tail.size() - kFooterEnd + i])) << (8 * i);
-    return length + kFooterEnd;
+    return NumberAt(tail, tail.size() - kFooterEnd) + kFooterEnd;
   }
 
   // Returns kDataLoss for what should be fetched again.

@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/format/little_endian.h"
 #include "base/status_macros.h"
 
 namespace composer {
@@ -42,8 +43,7 @@ absl::StatusOr<NpyArray> ReadNpyHeader(absl::string_view file) {
   if (file.size() < 12 || !absl::StartsWith(file, kMagic) || file[6] < 1 || file[6] > 3)
     return absl::InvalidArgumentError("this is not a .npy file of format version 1, 2 or 3");
   const size_t width = file[6] == 1 ? 2 : 4;
-  size_t length = 0;
-  for (size_t i = 0; i < width; ++i) length |= static_cast<size_t>(static_cast<uint8_t>(file[8 + i])) << (8 * i);
+  const size_t length = width == 2 ? NumberAt<uint16_t>(file, 8) : NumberAt(file, 8);
   NpyArray array{.begin = 8 + width + length};
   if (length > file.size() || array.begin > file.size())
     return absl::InvalidArgumentError("the .npy header is longer than the file");

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/format/little_endian.h"
 #include "base/status_macros.h"
 #include "data/text/npy.h"
 
@@ -21,13 +22,6 @@ void CopyAs(const char* from, int64_t count, int64_t* to) {
     std::memcpy(&value, from + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
     to[i] = static_cast<int64_t>(value);
   }
-}
-
-template <typename T>
-T ReadAs(absl::string_view bytes, size_t at) {
-  T value;
-  std::memcpy(&value, bytes.data() + at, sizeof value);
-  return value;
 }
 
 // kInvalidArgument for an array that holds no tokens.
@@ -130,7 +124,7 @@ absl::StatusOr<TokenFile> OpenTokenFile(const std::string& path, TokenType type)
 absl::StatusOr<MegatronIndex> ReadMegatronIndex(absl::string_view file) {
   constexpr absl::string_view kMagic("MMIDIDX\0\0", 9);
   constexpr size_t kHead = 9 + 8 + 1 + 8 + 8;
-  if (file.size() < kHead || !absl::StartsWith(file, kMagic) || ReadAs<uint64_t>(file, 9) != 1)
+  if (file.size() < kHead || !absl::StartsWith(file, kMagic) || NumberAt<uint64_t>(file, 9) != 1)
     return absl::InvalidArgumentError("this is not an index of Megatron, version 1");
   const int code = static_cast<uint8_t>(file[17]);
   const std::pair<int, TokenType> types[] = {
@@ -140,7 +134,7 @@ absl::StatusOr<MegatronIndex> ReadMegatronIndex(absl::string_view file) {
     return absl::InvalidArgumentError(
         absl::StrCat("the index has the type ", code, "; tokens are uint8 (1), int32 (4), int64 (5) or uint16 (8)"));
   }
-  const auto sequences = ReadAs<uint64_t>(file, 18), documents = ReadAs<uint64_t>(file, 26);
+  const auto sequences = NumberAt<uint64_t>(file, 18), documents = NumberAt<uint64_t>(file, 26);
   const size_t left = file.size() - kHead;
   // Lengths (int32) and pointers (int64) of sequences, then documents (int64).
   if (sequences > left / 12 || documents > (left - sequences * 12) / 8)
@@ -148,8 +142,8 @@ absl::StatusOr<MegatronIndex> ReadMegatronIndex(absl::string_view file) {
   MegatronIndex index{.type = type->second, .sequences = static_cast<int64_t>(sequences)};
   const auto width = static_cast<int64_t>(BytesOf(index.type));
   for (size_t i = 0; i < sequences; ++i) {
-    const auto length = ReadAs<int32_t>(file, kHead + 4 * i);
-    const auto pointer = ReadAs<int64_t>(file, kHead + 4 * sequences + 8 * i);
+    const auto length = NumberAt<int32_t>(file, kHead + 4 * i);
+    const auto pointer = NumberAt<int64_t>(file, kHead + 4 * sequences + 8 * i);
     if (length < 0 || pointer != index.tokens * width)
       return absl::InvalidArgumentError(absl::StrCat("sequence ", i, " does not begin where the one before ends"));
     index.tokens += length;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "data/mds/little_endian.h"
+#include "base/format/little_endian.h"
 
 namespace composer {
 namespace {

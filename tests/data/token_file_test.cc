@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
-#include "data/mds/little_endian.h"
+#include "base/format/little_endian.h"
 #include "tests/support/temp_dir.h"
 
 namespace composer {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "base/format/little_endian.h"
 #include "data/codec/compression.h"
 #include "data/mds/index.h"
-#include "data/mds/little_endian.h"
 #include "data/mds/rows.h"
 #include "data/mds/shard.h"
 

@@ -5,6 +5,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/format/little_endian.h"
 #include "base/format/proto_writer.h"
 #include "data/tokenizers/files/proto_reader.h"
 #include "trainer/loggers/crc32c.h"
@@ -28,16 +29,6 @@ constexpr int kSessionStartInfo = 3, kSessionEndInfo = 4, kHparams = 1, kGroupNa
 constexpr int kEndStatus = 1, kEndSuccess = 1, kEndTime = 2;
 // google.protobuf.Value and map entries
 constexpr int kNumberValue = 2, kStringValue = 3, kBoolValue = 4, kMapKey = 1, kMapValue = 2;
-
-void AppendLittleEndian(uint64_t value, int size, std::string& out) {
-  for (int i = 0; i < size; ++i) out.push_back(static_cast<char>((value >> (8 * i)) & 0xff));
-}
-
-uint64_t LittleEndian(absl::string_view bytes) {
-  uint64_t value = 0;
-  for (size_t i = bytes.size(); i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[i]);
-  return value;
-}
 
 double Seconds(absl::Time time) { return absl::ToDoubleSeconds(time - absl::UnixEpoch()); }
 
@@ -96,21 +87,20 @@ ProtoWriter Setting(absl::string_view text) {
 std::string TensorBoardRecord(absl::string_view data) {
   std::string record;
   record.reserve(data.size() + 16);
-  AppendLittleEndian(data.size(), 8, record);
-  AppendLittleEndian(MaskedCrc32c(record), 4, record);
+  AppendNumber<uint64_t>(data.size(), record);
+  AppendNumber(MaskedCrc32c(record), record);
   record.append(data.data(), data.size());
-  AppendLittleEndian(MaskedCrc32c(data), 4, record);
+  AppendNumber(MaskedCrc32c(data), record);
   return record;
 }
 
 std::optional<absl::string_view> TakeTensorBoardRecord(absl::string_view& file) {
   constexpr size_t kFrame = 16;
   if (file.size() < kFrame) return std::nullopt;
-  const uint64_t size = LittleEndian(file.substr(0, 8));
-  if (LittleEndian(file.substr(8, 4)) != MaskedCrc32c(file.substr(0, 8)) || size > file.size() - kFrame)
-    return std::nullopt;
+  const auto size = NumberAt<uint64_t>(file, 0);
+  if (NumberAt(file, 8) != MaskedCrc32c(file.substr(0, 8)) || size > file.size() - kFrame) return std::nullopt;
   const absl::string_view data = file.substr(12, size);
-  if (LittleEndian(file.substr(12 + size, 4)) != MaskedCrc32c(data)) return std::nullopt;
+  if (NumberAt(file, 12 + size) != MaskedCrc32c(data)) return std::nullopt;
   file.remove_prefix(kFrame + size);
   return data;
 }

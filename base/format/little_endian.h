@@ -1,4 +1,5 @@
-// Reading little-endian numbers from anywhere in a string. The machine must be little-endian itself.
+// Little-endian numbers: reading them from anywhere in a string, and appending them. The machine must be little-endian
+// itself.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
