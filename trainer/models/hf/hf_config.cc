@@ -186,7 +186,7 @@ int64_t HfConfig::Entries(const std::string& field) {
   return static_cast<int64_t>(value.size());
 }
 
-void HfConfig::Only(const std::string& field, std::initializer_list<nlohmann::json> values) {
+void HfConfig::Only(const std::string& field, const std::vector<nlohmann::json>& values) {
   const nlohmann::json& value = Ask(field);
   if (value.is_null() || std::find(values.begin(), values.end(), value) != values.end()) return;
   const auto add_text = [](std::string* out, const nlohmann::json& each) { out->append(TextOf(each)); };

@@ -44,7 +44,7 @@ class HfConfig {
   // The number of entries of an object; 0 when not given.
   int64_t Entries(const std::string& field);
   // Throws unless the field is not given or is one of the values.
-  void Only(const std::string& field, std::initializer_list<nlohmann::json> values);
+  void Only(const std::string& field, const std::vector<nlohmann::json>& values);
   void Ignore(std::initializer_list<const char*> fields);
 
   // Throws a list of the fields that nobody asked for.

@@ -100,10 +100,12 @@ RopeOptions ReadRope(HfConfig& config, double theta, int64_t context) {
   const char* key = scaling.Has("rope_type") ? "rope_type" : "type";
   scaling.Ignore({"type"});  // the older name of rope_type, beside it
   const std::string kind = scaling.String(key, "default");
-  scaling.Only(key, {"default", "linear", "llama3", "yarn", "dynamic", "longrope"});
+  std::vector<nlohmann::json> kinds;
   for (const RopeRow& row : kRopeKinds) {
+    kinds.emplace_back(row.name);
     if (kind == row.name) rope.kind = row.kind;
   }
+  scaling.Only(key, kinds);
   if (rope.kind != RopeKind::kDefault) ReadStretch(config, scaling, context, rope);
   scaling.Finish();
   return rope;
