@@ -286,8 +286,8 @@ absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env) {
   job.options.checkpoint_savers = ReadCheckpointSavers(root, job.run_name);
   job.options.generate = ReadGenerate(root, job.options.seed);
   job.optimizer = ReadOptimizer(root, plugins);
-  job.schedulers = ReadSchedulers(root, plugins);
-  job.algorithms = ReadAlgorithms(root, document, plugins);
+  job.schedulers = ReadSchedulers(root, plugins, job.options.composer_compat);
+  job.algorithms = ReadAlgorithms(root, document, plugins, job.options.composer_compat);
   job.options.layer_policies = ReadLayerPolicies(root, plugins);
   job.callbacks = ReadCallbacks(root, plugins);
   job.fatal_write = ReadFatalWrite(root);

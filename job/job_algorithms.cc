@@ -130,12 +130,12 @@ std::vector<AlgorithmOrigin> OriginsOf(const ConfigNode& document, const PluginT
 
 std::vector<std::string> AlgorithmNames() { return NamesOf(Algorithms()); }
 
-std::vector<AlgorithmFactory> ReadAlgorithms(ConfigMap root, const ConfigNode& document, const PluginTables& plugins) {
+std::vector<AlgorithmFactory> ReadAlgorithms(ConfigMap root, const ConfigNode& document, const PluginTables& plugins,
+                                             bool composer_compat) {
   std::vector<AlgorithmFactory> factories =
       ReadNamedMaps<AlgorithmFactory>(root, "algorithms", Algorithms(), plugins.algorithms);
   const std::vector<AlgorithmOrigin> origins = OriginsOf(document, plugins);
   if (factories.size() != origins.size()) return factories;  // one has an error, which the reader has
-  const bool composer_compat = root.Bool("composer_compat", false);
   for (size_t i = 0; i < factories.size(); ++i) {
     factories[i] = [make = std::move(factories[i]), origin = origins[i], composer_compat] {
       std::unique_ptr<Algorithm> algorithm = make();
@@ -164,11 +164,9 @@ absl::StatusOr<std::unique_ptr<Algorithm>> MakeAlgorithm(const AlgorithmOrigin& 
   if (!IsKnown(origin.key, plugins))
     return absl::InvalidArgumentError(UnknownNameOf(origin.key, AlgorithmNames(), plugins.algorithms));
   ASSIGN_OR_RETURN(const ConfigNode document,
-                   ParseYaml(absl::StrCat("composer_compat: ", composer_compat ? "true" : "false", "\nalgorithms: {",
-                                          origin.key, ": ", origin.arguments, "}"),
-                             "checkpoint"));
+                   ParseYaml(absl::StrCat("algorithms: {", origin.key, ": ", origin.arguments, "}"), "checkpoint"));
   ConfigReader reader(document);
-  const std::vector<AlgorithmFactory> factories = ReadAlgorithms(reader.root(), document, plugins);
+  const std::vector<AlgorithmFactory> factories = ReadAlgorithms(reader.root(), document, plugins, composer_compat);
   RETURN_IF_ERROR(reader.Finish());
   return factories.at(0)();
 }

@@ -16,9 +16,10 @@ namespace composer {
 std::vector<std::string> AlgorithmNames();
 
 // Reads root.algorithms: a map by name, in the order written. `document` is what root reads; the algorithms keep what
-// it says of them as their origin. With root.composer_compat they are as Composer's (algorithms/composer_quirks.h).
-// Errors go to the reader.
-std::vector<AlgorithmFactory> ReadAlgorithms(ConfigMap root, const ConfigNode& document, const PluginTables& plugins);
+// it says of them as their origin. With composer_compat they are as Composer's (algorithms/composer_quirks.h). Errors
+// go to the reader.
+std::vector<AlgorithmFactory> ReadAlgorithms(ConfigMap root, const ConfigNode& document, const PluginTables& plugins,
+                                             bool composer_compat);
 
 // Returns the plugins' layer policies. One for an algorithm that nobody has is an error of root.plugins.
 std::vector<LayerPolicy> ReadLayerPolicies(ConfigMap root, const PluginTables& plugins);

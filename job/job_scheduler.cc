@@ -218,13 +218,12 @@ std::vector<std::string> SchedulerNames() {
   return names;
 }
 
-std::vector<SchedulerFactory> ReadSchedulers(ConfigMap root, const PluginTables& plugins) {
+std::vector<SchedulerFactory> ReadSchedulers(ConfigMap root, const PluginTables& plugins, bool composer_compat) {
   std::vector<ConfigMap> configs = root.MapList("schedulers");
   std::vector<std::string> names;
   for (ConfigMap& config : configs) names.push_back(config.Has("name") ? config.String("name") : "");
   const bool any_torch = std::any_of(names.begin(), names.end(), [](const auto& name) { return FindTorch(name); });
   const bool every_batch = root.Bool("step_schedulers_every_batch", !any_torch);
-  const bool composer_compat = root.Bool("composer_compat", false);
   std::vector<SchedulerFactory> factories;
   for (size_t i = 0; i < configs.size(); ++i) {
     if (const TorchRow* row = FindTorch(names[i])) {

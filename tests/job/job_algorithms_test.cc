@@ -16,7 +16,7 @@ using ::testing::IsEmpty;
 std::vector<AlgorithmFactory> Read(const std::string& yaml, std::string& message) {
   const ConfigNode document = ParseYaml(yaml, "job.yaml").value();
   ConfigReader reader(document);
-  std::vector<AlgorithmFactory> factories = ReadAlgorithms(reader.root(), document, {});
+  std::vector<AlgorithmFactory> factories = ReadAlgorithms(reader.root(), document, {}, /*composer_compat=*/false);
   message = std::string(reader.Finish().message());
   return factories;
 }

@@ -290,16 +290,20 @@ TEST(JobKeys, WhatBelongsToOneDeviceIsRefusedOnTheOther) {
   EXPECT_EQ(status_of("profiler: {roofline: true}\n"), "OK");
 }
 
-TEST(JobKeys, ComposerCompatHasComposersOrderOfAlgorithms) {
+TEST(JobKeys, ComposerCompatHasComposersAlgorithmsInItsOrder) {
   const TempDir dir;
   for (const bool compat : {false, true}) {
-    const std::string yaml = absl::StrCat(kModel, kData, kRest, compat ? "composer_compat: true\n" : "");
+    const std::string yaml =
+        absl::StrCat(kModel, kData, kRest, "algorithms: [mixup]\n", compat ? "composer_compat: true\n" : "");
     ASSERT_TRUE(AtomicWriteFile(dir.Path("job.yaml"), yaml).ok());
     JobSource source;
     source.yaml_path = dir.Path("job.yaml");
     const absl::StatusOr<Job> job = ReadJob(source, Environment());
     ASSERT_TRUE(job.ok()) << job.status();
     EXPECT_EQ(job->options.engine.algorithm_passes.size(), compat ? 1u : 0u);
+    const EventSet events = job->algorithms.at(0)()->events();
+    EXPECT_EQ(events.Has(Event::kBatchStart), !compat);
+    EXPECT_EQ(events.Has(Event::kBeforeForward), compat);
   }
 }
 

@@ -103,7 +103,7 @@ Read ReadArguments(const std::string& name, const std::string& arguments) {
   if (!document.ok()) return {std::string(document.status().message()), {}};
   ConfigReader reader(*document);
   Read read;
-  read.factories = ReadAlgorithms(reader.root(), *document, {});
+  read.factories = ReadAlgorithms(reader.root(), *document, {}, /*composer_compat=*/false);
   read.message = std::string(reader.Finish().message());
   return read;
 }

@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "config/yaml.h"
 #include "job/job_algorithms.h"
 #include "tests/job/algorithms/algorithm_cases.h"
 #include "tests/trainer/loop/step_runs.h"
@@ -121,19 +120,6 @@ TEST(ComposersQuirks, GyroDropoutReadsBatchesAsEpochs) {
   const std::vector<double> composers = run(Time::Batches(8), true);
   EXPECT_EQ(composers, run(Time::Epochs(8), false));
   EXPECT_NE(composers, run(Time::Batches(8), false));
-}
-
-TEST(ComposersQuirks, AJobHasThem) {
-  for (const bool compat : {false, true}) {
-    const ConfigNode document =
-        ParseYaml(std::string("composer_compat: ") + (compat ? "true" : "false") + "\nalgorithms: [mixup]", "job.yaml")
-            .value();
-    ConfigReader reader(document);
-    const auto factories = ReadAlgorithms(reader.root(), document, {});
-    ASSERT_TRUE(reader.Finish().ok()) << reader.Finish();
-    EXPECT_EQ(factories.at(0)()->events().Has(Event::kBatchStart), !compat);
-    EXPECT_EQ(factories.at(0)()->events().Has(Event::kBeforeForward), compat);
-  }
 }
 
 }  // namespace
