@@ -3,8 +3,9 @@
 
 #include <torch/types.h>
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/log.h"
 #include "trainer/core/torch_status.h"
 #include "trainer/loop/graph_choice.h"
@@ -23,31 +24,33 @@ bool IsPlain(const Batch& batch) {
   return plain;
 }
 
-void AppendShape(const std::string& name, const at::Tensor& tensor, std::string& key) {
-  if (!tensor.defined()) return;
-  const auto numbers = [](at::IntArrayRef list) { return absl::StrJoin(list.begin(), list.end(), ","); };
-  absl::StrAppend(&key, name, ":", static_cast<int>(tensor.scalar_type()), "[", numbers(tensor.sizes()), "/",
-                  numbers(tensor.strides()), "] ");
+bool SameShape(const at::Tensor& a, const at::Tensor& b) {
+  if (!a.defined() || !b.defined()) return a.defined() == b.defined();
+  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && a.strides() == b.strides();
 }
 
-std::string ShapeOf(const Batch& batch) {
-  std::string key = absl::StrCat(batch.num_samples, " ");
-  AppendShape("inputs", batch.inputs, key);
-  AppendShape("targets", batch.targets, key);
-  for (const auto& [name, tensor] : batch.extra) AppendShape(name, tensor, key);
-  return key;
+bool SameShape(const Batch& a, const Batch& b) {
+  const auto same = [](const auto& x, const auto& y) { return x.first == y.first && SameShape(x.second, y.second); };
+  return a.num_samples == b.num_samples && SameShape(a.inputs, b.inputs) && SameShape(a.targets, b.targets) &&
+         std::equal(a.extra.begin(), a.extra.end(), b.extra.begin(), b.extra.end(), same);
 }
 
-at::Tensor Own(const at::Tensor& tensor) { return tensor.defined() ? tensor.clone() : tensor; }
+at::Tensor Own(const at::Tensor& tensor) { return tensor.clone(); }
 
-// A batch with memory of its own. Which samples they are is not known: those of a replay are others.
-Batch OwnCopy(const Batch& batch) {
-  Batch own = batch;
-  own.inputs = Own(batch.inputs);
-  own.targets = Own(batch.targets);
-  for (auto& [name, tensor] : own.extra) tensor = Own(tensor);
-  own.sample_ids.clear();
-  return own;
+at::Tensor WithoutData(const at::Tensor& tensor) {
+  return torch::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(at::kMeta));
+}
+
+// Returns a batch with `tensor_of` of each tensor. Which samples they are is not known: those of a replay are others.
+Batch CopyBatch(const Batch& batch, at::Tensor (*tensor_of)(const at::Tensor&)) {
+  Batch copy = batch;
+  if (batch.inputs.defined()) copy.inputs = tensor_of(batch.inputs);
+  if (batch.targets.defined()) copy.targets = tensor_of(batch.targets);
+  for (auto& [name, tensor] : copy.extra) {
+    if (tensor.defined()) tensor = tensor_of(tensor);
+  }
+  copy.sample_ids.clear();
+  return copy;
 }
 
 void CopyInto(const Batch& own, const Batch& batch) {
@@ -59,13 +62,20 @@ void CopyInto(const Batch& own, const Batch& batch) {
 
 }  // namespace
 
-const QueuedStep& StepGraphs::Step(const Batch& batch, const std::string& settings, bool may_capture,
+StepGraphs::Shape* StepGraphs::FindShape(const Batch& batch, const std::vector<uint64_t>& settings) {
+  for (Shape& shape : shapes_) {
+    if (shape.settings == settings && SameShape(shape.like, batch)) return &shape;
+  }
+  if (shapes_.size() == kMostShapes) return nullptr;
+  shapes_.push_back({.like = CopyBatch(batch, WithoutData), .settings = settings});
+  return &shapes_.back();
+}
+
+const QueuedStep& StepGraphs::Step(const Batch& batch, const std::vector<uint64_t>& settings, bool may_capture,
                                    const std::function<QueuedStep(const Batch&)>& queue) {
-  const std::string key = absl::StrCat(ShapeOf(batch), settings);
-  const bool counts =
-      may_capture && !gave_up_ && IsPlain(batch) && (shapes_.contains(key) || shapes_.size() < kMostShapes);
-  if (counts) {
-    Shape& shape = shapes_[key];
+  const bool counts = may_capture && !gave_up_ && IsPlain(batch);
+  if (Shape* const found = counts ? FindShape(batch, settings) : nullptr; found != nullptr) {
+    Shape& shape = *found;
     switch (NextGraphAction(shape.graph != nullptr, shape.steps++, graphs_)) {
       case GraphAction::kReplay:
         return Replay(batch, shape);
@@ -91,7 +101,7 @@ const QueuedStep& StepGraphs::Replay(const Batch& batch, Shape& shape) {
 }
 
 bool StepGraphs::Capture(const Batch& batch, Shape& shape, const std::function<QueuedStep(const Batch&)>& queue) {
-  shape.batch = OwnCopy(batch);
+  shape.batch = CopyBatch(batch, Own);
   try {
     capture_.Begin();
     shape.step = queue(shape.batch);

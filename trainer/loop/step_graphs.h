@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -43,18 +42,22 @@ class StepGraphs {
   StepGraphs(GraphCapture& capture, bool speaks, bool must_capture)
       : capture_(capture), speaks_(speaks), must_capture_(must_capture) {}
   // Makes a step with `queue`, which is given the batch to use and must queue the same for equal shapes and equal
-  // `settings`, or with a graph of it. `may_capture` is false for a step that must run as it comes. Throws what `queue`
-  // throws. The result is valid until the next call.
-  const QueuedStep& Step(const Batch& batch, const std::string& settings, bool may_capture,
+  // `settings` (numbers of any meaning), or with a graph of it. `may_capture` is false for a step that must run as it
+  // comes. Throws what `queue` throws. The result is valid until the next call.
+  const QueuedStep& Step(const Batch& batch, const std::vector<uint64_t>& settings, bool may_capture,
                          const std::function<QueuedStep(const Batch&)>& queue);
 
  private:
   struct Shape {
+    Batch like;  // of this shape, without data
+    std::vector<uint64_t> settings;
     int64_t steps = 0;
     Batch batch;      // the graph's own tensors
     QueuedStep step;  // its memory is the graph's
     std::unique_ptr<DeviceGraph> graph;
   };
+  // Returns the shape of a batch, a new one if there is room for it, else null.
+  Shape* FindShape(const Batch& batch, const std::vector<uint64_t>& settings);
   const QueuedStep& Replay(const Batch& batch, Shape& shape);
   // Returns whether the shape has a graph now; else the shape is gone.
   bool Capture(const Batch& batch, Shape& shape, const std::function<QueuedStep(const Batch&)>& queue);
@@ -65,7 +68,7 @@ class StepGraphs {
   const bool speaks_, must_capture_;
   bool gave_up_ = false;  // a capture has failed
   int64_t graphs_ = 0;
-  std::map<std::string, Shape> shapes_;
+  std::vector<Shape> shapes_;
   QueuedStep eager_;
   std::string said_;
 };

@@ -176,9 +176,10 @@ class TrainBatch final : private LossClosure {
   std::vector<at::Tensor> buffers_, saved_buffers_;
   bool knows_buffers_ = false;
 
-  std::unique_ptr<StepGraphs> graphs_;  // with cuda_graphs
-  DeviceRates* rates_ = nullptr;        // of the optimizer, once it reads its rates on the device
-  bool queues_ = false;                 // inside Queue
+  std::unique_ptr<StepGraphs> graphs_;    // with cuda_graphs
+  std::vector<uint64_t> graph_settings_;  // of the last queued step
+  DeviceRates* rates_ = nullptr;          // of the optimizer, once it reads its rates on the device
+  bool queues_ = false;                   // inside Queue
   bool replayed_ = false;
   bool queued_finite_ = true;  // the gradients of the step that was read last
 

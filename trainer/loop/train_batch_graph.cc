@@ -5,6 +5,7 @@
 #include <torch/types.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "absl/cleanup/cleanup.h"
@@ -31,16 +32,16 @@ bool OnDefaultStream(at::Device device) {
   return guard.getStream(device) == guard.getDefaultStream(device);
 }
 
-// What of the optimizer is part of a graph: hyperparameters, and where the parameters are.
-std::string FixedNumbers(const Optimizer& optimizer) {
-  std::string text;
+// Adds what of the optimizer is part of a graph: hyperparameters, and where the parameters are.
+void AppendFixedNumbers(const Optimizer& optimizer, std::vector<uint64_t>& numbers) {
   uint64_t places = 0;
   for (const ParamGroup& group : optimizer.groups()) {
-    absl::StrAppend(&text, group.momentum, ",", group.weight_decay, ",", group.initial_lr, " ");
+    for (const double number : {group.momentum, group.weight_decay, group.initial_lr})
+      numbers.push_back(std::bit_cast<uint64_t>(number));
     for (const at::Tensor& param : group.params)
       places = places * 1099511628211U + reinterpret_cast<uintptr_t>(param.const_data_ptr());
   }
-  return absl::StrCat(text, places);
+  numbers.push_back(places);
 }
 
 }  // namespace
@@ -86,11 +87,11 @@ StepMessage TrainBatch::RunQueued() {
   const torch::AutoGradMode with_gradients(true);
   // Once in a step: a graph's random numbers go on from one seed.
   plan_->BeginPart({0, loaded.num_samples, 0}, 0, losses_);
-  const std::string settings =
-      absl::StrCat("of ", request_.global_samples, request_.measure ? " measured " : " ",
-                   state_.settings.device_train_microbatch_size, " ", FixedNumbers(*state_.optimizer));
-  const QueuedStep& step =
-      graphs_->Step(loaded, settings, state_.tracer == nullptr, [this](const Batch& batch) { return Queue(batch); });
+  graph_settings_ = {static_cast<uint64_t>(request_.global_samples), request_.measure ? uint64_t{1} : 0,
+                     static_cast<uint64_t>(state_.settings.device_train_microbatch_size)};
+  AppendFixedNumbers(*state_.optimizer, graph_settings_);
+  const QueuedStep& step = graphs_->Step(loaded, graph_settings_, state_.tracer == nullptr,
+                                         [this](const Batch& batch) { return Queue(batch); });
   state_.batch = loaded;
   replayed_ = step.replayed;
   ShowQueued(step);
