@@ -13,12 +13,11 @@
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "tests/support/temp_dir.h"
-#include "trainer/models/gpt.h"
+#include "tests/trainer/models/tiny_models.h"
 #include "trainer/models/mlp.h"
 #include "trainer/models/resnet_small.h"
 #include "trainer/models/text/bert.h"
 #include "trainer/models/text/gpt2.h"
-#include "trainer/models/text/llama.h"
 #include "trainer/models/vision/resnet.h"
 
 namespace composer {
@@ -63,19 +62,6 @@ inline std::shared_ptr<Model> TinyBert() {
   return MakeBert(options);
 }
 
-inline std::shared_ptr<Model> TinyLlama() {
-  LlamaOptions options;
-  options.vocab_size = 30;
-  options.hidden_size = 8;
-  options.intermediate_size = 16;
-  options.num_hidden_layers = 2;
-  options.num_attention_heads = 2;
-  options.num_key_value_heads = 1;
-  options.head_dim = 4;
-  options.context = 8;
-  return MakeLlama(options);
-}
-
 // With means and variances that are not those of a new layer.
 inline std::shared_ptr<Model> SmallResNet() {
   const auto model = MakeResNetSmall({});
@@ -89,12 +75,11 @@ inline const Exported kModels[] = {
     {"resnet_small", SmallResNet, [](int64_t n) { return Pictures(n, 1, 8); }},
     {"resnet", [] { return MakeResNet({.depth = 18, .classes = 10, .width = 8}); },
      [](int64_t n) { return Pictures(n, 3, 16); }},
-    {"gpt", [] { return MakeGpt({.layers = 2, .heads = 2, .width = 8, .context = 8, .vocab = 30}); },
-     [](int64_t n) { return Tokens(n, 8, 30); }},
+    {"gpt", [] { return TinyGpt(30, 8); }, [](int64_t n) { return Tokens(n, 8, 30); }},
     {"gpt2", [] { return MakeGpt2({.vocab_size = 30, .n_positions = 8, .n_embd = 8, .n_layer = 2, .n_head = 2}); },
      [](int64_t n) { return Tokens(n, 7, 30); }},
     {"bert", TinyBert, MaskedTokens},
-    {"llama", TinyLlama, [](int64_t n) { return Tokens(n, 8, 30); }},
+    {"llama", [] { return TinyLlama(30, 8); }, [](int64_t n) { return Tokens(n, 8, 30); }},
 };
 
 class Folder {

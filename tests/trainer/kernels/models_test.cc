@@ -8,10 +8,9 @@
 #include <optional>
 
 #include "tests/trainer/kernels/host_kernels.h"
+#include "tests/trainer/models/tiny_models.h"
 #include "trainer/loop/autocast.h"
-#include "trainer/models/gpt.h"
 #include "trainer/models/language_model.h"
-#include "trainer/models/text/llama.h"
 
 namespace composer {
 namespace {
@@ -70,32 +69,15 @@ void TryModel(const Make& make, int64_t vocab, Precision precision, double toler
   }
 }
 
-std::shared_ptr<Model> SmallGpt() {
-  GptOptions options;
-  options.layers = 2;
-  options.heads = 2;
-  options.width = 16;
-  options.context = 8;
-  options.vocab = 13;
-  return MakeGpt(options);
+TEST(ModelsWithKernels, Gpt) {
+  TryModel([] { return TinyGpt(13, 16); }, 13, Precision::kFp32, 1e-4);
 }
-
-std::shared_ptr<Model> SmallLlama() {
-  LlamaOptions options;
-  options.vocab_size = 13;
-  options.hidden_size = 16;
-  options.intermediate_size = 24;
-  options.num_hidden_layers = 2;
-  options.num_attention_heads = 2;
-  options.num_key_value_heads = 1;
-  options.head_dim = 8;
-  options.context = 8;
-  return MakeLlama(options);
+TEST(ModelsWithKernels, Llama) {
+  TryModel([] { return TinyLlama(13, 16); }, 13, Precision::kFp32, 1e-4);
 }
-
-TEST(ModelsWithKernels, Gpt) { TryModel(SmallGpt, 13, Precision::kFp32, 1e-4); }
-TEST(ModelsWithKernels, Llama) { TryModel(SmallLlama, 13, Precision::kFp32, 1e-4); }
-TEST(ModelsWithKernels, GptInMixedPrecision) { TryModel(SmallGpt, 13, Precision::kAmpBf16, 6e-2); }
+TEST(ModelsWithKernels, GptInMixedPrecision) {
+  TryModel([] { return TinyGpt(13, 16); }, 13, Precision::kAmpBf16, 6e-2);
+}
 
 }  // namespace
 }  // namespace composer
