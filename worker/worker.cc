@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -24,25 +23,17 @@
 #include "job/sample_check.h"
 #include "rendezvous/transport/grpc_settings.h"
 #include "storage/open_store.h"
-#include "trainer/collectives/c10d_communicator.h"
-#include "trainer/collectives/collective_watch.h"
-#include "trainer/collectives/host_group.h"
 #include "trainer/collectives/launcher_variables.h"
-#include "trainer/collectives/process_group.h"
 #include "trainer/collectives/rank_environment.h"
 #include "trainer/collectives/tcp_store.h"
-#include "trainer/core/communicator.h"
 #include "trainer/core/torch_status.h"
-#include "trainer/trainer.h"
-#include "worker/agent_supervision.h"
+#include "worker/connect.h"
 #include "worker/cuda/cuda_loader.h"
 #include "worker/cuda/kernel_choice.h"
 #include "worker/exit_codes.h"
 #include "worker/gpu_math.h"
 #include "worker/job_seed.h"
-#include "worker/peer_discovery.h"
 #include "worker/run_command.h"
-#include "worker/store.h"
 #include "worker/thread_stacks.h"
 #include "worker/watched_graphs.h"
 
@@ -51,26 +42,6 @@ namespace {
 
 constexpr std::chrono::seconds kLeaveLimit{30};  // how long rank 0 waits for the others when it serves their store
 constexpr std::chrono::seconds kAbortLimit{1};   // of NCCL's groups
-// NCCL's own time-out comes after the watch's, which knows more.
-constexpr std::chrono::seconds kWatchFirst{60};
-
-// What all parts of a worker share; lives until the process ends.
-struct WorkerContext {
-  RankEnvironment place;
-  std::shared_ptr<grpc::Channel> hub;
-  proto::Caller caller;
-  std::unique_ptr<WorkerAgent> agent;
-  std::unique_ptr<AgentSupervision> supervision;
-  CudaModule* cuda = nullptr;  // set with device: gpu
-  at::Device device = at::kCPU;
-  std::shared_ptr<CollectiveWatch> watch;  // of NCCL's groups; set atomically, read by the agent's thread
-  std::unique_ptr<Communicator> communicator;
-  std::unique_ptr<GraphCapture> graphs;       // with cuda_graphs
-  c10::intrusive_ptr<c10d::Store> tcp_store;  // set without Composer's launcher
-  c10::intrusive_ptr<c10d::Store> store;
-  std::shared_ptr<ObjectStore> memory;  // the memory tier of checkpoints; null: none
-  std::unique_ptr<Trainer> trainer;
-};
 
 absl::Status Attach(WorkerContext& context) {
   WorkerAgent::Options options;
@@ -124,100 +95,6 @@ absl::Status UseGpu(WorkerContext& context, const Job& job) {
       const c10::impl::VirtualGuardImpl guard(context.device.type());
       guard.exchangeStream(guard.getStreamFromGlobalPool(context.device));
     }
-  });
-}
-
-// What every report of an end says.
-proto::ExitReport ReportOf(const WorkerContext& context, const absl::Status& status) {
-  proto::ExitReport report;
-  report.set_rank(context.place.rank);
-  report.set_code(static_cast<int>(status.code()));
-  report.set_message(std::string(status.message()));
-  report.set_batch(context.supervision->batch());
-  report.set_samples(context.supervision->samples());
-  return report;
-}
-
-// Reports a collective that hangs, and ends the process: the training thread may wait for it without end.
-[[noreturn]] void EndStuck(WorkerContext& context, const absl::Status& status) {
-  absl::FPrintF(stderr, "error: %s\n", PrintableText(status.message()));
-  context.agent->Finish(ReportOf(context, status));
-  _exit(ExitCodeFor(status.code()));
-}
-
-std::shared_ptr<CollectiveWatch> WatchNccl(WorkerContext& context, const Job& job,
-                                           const c10::intrusive_ptr<c10d::Store>& root,
-                                           std::chrono::milliseconds timeout) {
-  CollectiveWatch::Options options;
-  options.device = context.device;
-  options.timeout = timeout;
-  options.check_calls = job.debug_collectives;
-  options.store = c10::make_intrusive<c10d::PrefixStore>("watch", root);
-  options.record_path =
-      JoinPath(job.run_folder, absl::StrFormat("logs/collectives-rank-%05d.json", context.place.rank));
-  options.backend_record = [cuda = context.cuda] { return cuda->FlightRecord(); };
-  options.on_stuck = [&context](const absl::Status& status) { EndStuck(context, status); };
-  return std::make_shared<CollectiveWatch>(std::move(options));
-}
-
-std::unique_ptr<Communicator> ConnectNccl(WorkerContext& context, const Job& job,
-                                          const c10::intrusive_ptr<c10d::Store>& root,
-                                          std::chrono::milliseconds timeout) {
-  const C10dCommunicator::GroupFactory connect = [=, cuda = context.cuda](const std::string& name, int rank, int size) {
-    NcclOptions options;
-    options.rank = rank;
-    options.world_size = size;
-    options.timeout = timeout + kWatchFirst;
-    const auto store = c10::make_intrusive<c10d::PrefixStore>(absl::StrCat("nccl/", name), root);
-    const auto group = cuda->CreateNcclGroup(store, options);
-    NeverDestroy(group);
-    return group;
-  };
-  const auto world = connect("world", context.place.rank, context.place.world_size);
-  std::atomic_store(&context.watch, WatchNccl(context, job, root, timeout));
-  return std::make_unique<C10dCommunicator>(world, context.device, connect, "", context.watch);
-}
-
-struct Stores {
-  c10::intrusive_ptr<c10d::Store> changing, written_once;
-};
-
-std::unique_ptr<Communicator> ConnectHosts(const WorkerContext& context, const Job& job, const Stores& stores,
-                                           std::chrono::milliseconds timeout) {
-  HostGroupOptions options;
-  options.store = stores.written_once;
-  options.changing_store = stores.changing;
-  options.collectives = job.collectives;
-  options.address = OwnAddress(context.place);
-  options.timeout = timeout;
-  options.check_calls = job.debug_collectives;
-  options.never_destroy = true;
-  return ConnectHostGroup(options, context.place.rank, context.place.world_size);
-}
-
-// Gives each user of the store its own prefix.
-absl::Status Connect(WorkerContext& context, const Job& job) {
-  if (context.place.world_size == 1) {
-    context.communicator = std::make_unique<LocalCommunicator>(context.device);
-    context.memory = OpenPeerMemory(context.place, context.hub, nullptr);
-    return absl::OkStatus();
-  }
-  context.supervision->OnPhase(RunPhase::kConnecting);
-  return CatchTorch([&] {
-    const auto timeout = std::chrono::milliseconds(static_cast<int64_t>(job.dist_timeout_seconds * 1000));
-    Stores stores;
-    if (context.place.has_launcher()) {
-      stores.changing = c10::make_intrusive<RendezvousStore>(context.hub, context.caller, timeout);
-      stores.written_once =
-          c10::make_intrusive<RendezvousStore>(context.hub, context.caller, timeout, /*write_once=*/true);
-    } else {
-      stores.changing = stores.written_once = context.tcp_store = ConnectTcpStore(context.place, timeout);
-    }
-    context.communicator = context.cuda != nullptr ? ConnectNccl(context, job, stores.changing, timeout)
-                                                   : ConnectHosts(context, job, stores, timeout);
-    context.memory = OpenPeerMemory(context.place, context.hub,
-                                    c10::make_intrusive<c10d::PrefixStore>("peer_memory", stores.written_once));
-    context.store = c10::make_intrusive<c10d::PrefixStore>("checkpoint", stores.changing);
   });
 }
 
