@@ -2,7 +2,9 @@
 """CPU time of a step beside PyTorch 2.11 in every way that it has on a CPU: eager and compiled, fp32 and bf16, and with our settings
 of malloc. The programs run in turns, a process each; a figure is the lowest block of the process, a ratio that of medians over rounds.
   tools/peers_setup.sh torch211 && python3 benchmarks/cpu_peers.py [--rounds 5] [--only cnn,char_gpt,gpt2,sharding] [--write]
---write: docs/results/cpu_peers.md. SPDX-License-Identifier: Apache-2.0
+Each figure is kept in --state as soon as it is there: a call that was stopped, or that ended after --minutes, goes on with the next
+call, in the same turns. --write: puts what is complete in place of its section of docs/results/cpu_peers.md.
+SPDX-License-Identifier: Apache-2.0
 """
 import argparse
 import datetime
@@ -12,12 +14,15 @@ import pathlib
 import resource
 import statistics
 import subprocess
+import sys
 import tempfile
+import time
 
 from programs import REPOSITORY, SCRIPTS
 
 PEERS = pathlib.Path(os.environ.get("COMPOSER_PEERS", "/tmp/composer-peers")) / "torch211/bin"
 BIN = REPOSITORY / "build/release/bin"
+RESULT = REPOSITORY / "docs/results/cpu_peers.md"
 MALLOC = "glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold=17179869184:glibc.malloc.top_pad=67108864"
 # workload: threads, blocks and steps of a process, our programs, PyTorch's; "+malloc" runs with our settings of malloc
 STEPS = {
@@ -28,9 +33,10 @@ STEPS = {
     "gpt2": (2, 3, 1, ("gpt2_bf16 trainer", "gpt2_bf16 trainer_in_backward", "gpt2_bf16 trainer_bf16_state"),
              ("bf16 eager", "bf16 compile", "bf16 compile+malloc")),
 }
-# The model of benchmarks/sharding.py: layers, width, heads, context, samples of a rank; the steps of two runs, whose difference counts.
-SHARDED, SHORT, LONG = (6, 384, 6, 128, 8), 2, 6
-GOALS = {"cnn": 0.7, "char_gpt": 0.62, "gpt2": 0.87}
+# The model of benchmarks/sharding.py: layers, width, heads, context, samples of a rank; the steps of two runs, whose difference
+# counts: a start costs 5 to 15 s of CPU time, give or take half a second, which is 1 % of 30 steps of 1.7 s.
+SHARDED, SHORT, LONG = (6, 384, 6, 128, 8), 10, 40
+GOALS = {"cnn": 0.7, "char_gpt": 0.62, "gpt2": 0.87, "ours DDP": 1.1, "ours FULL_SHARD": 1.2}
 
 
 def environment(threads, malloc):
@@ -60,16 +66,12 @@ def theirs(name, workload, threads, blocks, steps):
                         name.endswith("+malloc"))
 
 
-def measure_steps(workload, rounds):
+def programs_of_steps(workload):
     threads, blocks, steps, mine, peers = STEPS[workload]
-    samples = {}
-    for _ in range(rounds):
-        for name in mine:
-            samples.setdefault("ours " + name, []).append(ours(name, threads, blocks, steps, keeps=True))
-        for name in peers:
-            samples.setdefault("PyTorch " + name, []).append(theirs(name, workload, threads, blocks, steps))
-        print(workload, {name: round(values[-1], 2) for name, values in samples.items()}, flush=True)
-    return samples
+    programs = {"ours " + name: lambda name=name: ours(name, threads, blocks, steps, keeps=True) for name in mine}
+    for name in peers:
+        programs["PyTorch " + name] = lambda name=name: theirs(name, workload, threads, blocks, steps)
+    return programs
 
 
 def cpu_seconds(argv):
@@ -98,16 +100,47 @@ def their_ranks(way, steps):
         return cpu_seconds(argv)
 
 
-def measure_ranks(rounds):
+def programs_of_ranks():
     runs = {"ours DDP": lambda n: our_ranks("NO_SHARD", n), "PyTorch DDP": lambda n: their_ranks("ddp", n),
             "ours FULL_SHARD": lambda n: our_ranks("FULL_SHARD", n), "PyTorch fully_shard": lambda n: their_ranks("fully_shard", n),
             "PyTorch FSDP1": lambda n: their_ranks("fsdp1", n)}
-    samples = {}
-    for _ in range(rounds):
-        for name, run in runs.items():
-            samples.setdefault(name, []).append(1e3 * (run(LONG) - run(SHORT)) / (LONG - SHORT))
-        print("sharding", {name: round(values[-1]) for name, values in samples.items()}, flush=True)
-    return samples
+    return {name: lambda run=run: 1e3 * (run(LONG) - run(SHORT)) / (LONG - SHORT) for name, run in runs.items()}
+
+
+class State:
+    """The figures so far, {workload: {program: [milliseconds, a round each]}}, in a file; and when to stop."""
+
+    def __init__(self, path, minutes):
+        self.path, self.end = path, time.monotonic() + 60 * minutes
+        self.samples = json.loads(path.read_text()) if path.exists() else {}
+
+    def add(self, workload, program, value):
+        self.samples.setdefault(workload, {}).setdefault(program, []).append(value)
+        self.save()
+
+    def forget(self, workload):
+        self.samples.pop(workload, None)
+        self.save()
+
+    def save(self):
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        part = self.path.with_suffix(".part")
+        part.write_text(json.dumps(self.samples, indent=1))
+        part.replace(self.path)
+
+
+def measure(workload, rounds, state):
+    """Returns the figures of all rounds, or None when the time is over before."""
+    programs = programs_of_ranks() if workload == "sharding" else programs_of_steps(workload)
+    for round_ in range(rounds):
+        for name, run in programs.items():
+            if len(state.samples.get(workload, {}).get(name, [])) > round_:
+                continue
+            if time.monotonic() > state.end:
+                return None
+            state.add(workload, name, run())
+            print(f"{workload}, round {round_ + 1}: {name} {state.samples[workload][name][-1]:.2f}", flush=True)
+    return {name: state.samples[workload][name][:rounds] for name in programs}
 
 
 def table(samples):
@@ -124,30 +157,50 @@ def best(samples, whose, names=None):
     return name, medians[name]
 
 
+def section(workload, samples):
+    lines = [f"## {workload}", "", f"{datetime.date.today()}, load {os.getloadavg()[0]:.0f} at the end.", "", *table(samples), ""]
+    if workload == "sharding":
+        lines.insert(3, f"CPU time of both ranks together, from the difference of runs of {LONG} and {SHORT} steps.")
+        for mine, peers in (("ours DDP", ["PyTorch DDP"]), ("ours FULL_SHARD", ["PyTorch fully_shard", "PyTorch FSDP1"])):
+            peer, their_time = best(samples, "PyTorch", peers)
+            lines.append(f"- {peer} / {mine}: {their_time / statistics.median(samples[mine]):.2f}; goal {GOALS[mine]}")
+    else:
+        (mine, own), (peer, other) = best(samples, "ours"), best(samples, "PyTorch")
+        lines.append(f"- {mine} takes {own / other:.2f} of the time of {peer}; goal {GOALS[workload]}")
+    return "\n".join(lines) + "\n"
+
+
+def with_section(page, workload, text):
+    """The page with `text` in place of the section of that name, or at its end."""
+    head, *sections = page.rstrip("\n").split("\n## ")
+    names = [one.split("\n")[0] for one in sections]
+    if workload not in names:
+        return "\n## ".join([head, *sections]) + "\n\n" + text
+    sections[names.index(workload)] = text.removeprefix("## ")
+    return "\n## ".join([head, *sections]).rstrip("\n") + "\n"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="cnn,char_gpt,gpt2,sharding")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--minutes", type=float, default=1e6, help="starts no program after that")
+    parser.add_argument("--state", type=pathlib.Path, default=REPOSITORY / "build" / "cpu_peers.json")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
-    lines = ["# A step on a CPU beside PyTorch 2.11, compiled and in bf16", "",
-             f"{datetime.date.today()}, two shared cores, load {os.getloadavg()[0]:.0f} at the start. Made by",
-             "`benchmarks/cpu_peers.py --write`.", ""]
-    for name in options.only.split(","):
-        samples = measure_ranks(options.rounds) if name == "sharding" else measure_steps(name, options.rounds)
-        lines += [f"## {name}", "", *table(samples), ""]
-        if name == "sharding":
-            for mine, peers in (("ours DDP", ["PyTorch DDP"]), ("ours FULL_SHARD", ["PyTorch fully_shard", "PyTorch FSDP1"])):
-                peer, time = best(samples, "PyTorch", peers)
-                lines.append(f"- {peer} / {mine}: {time / statistics.median(samples[mine]):.2f}")
-        else:
-            (mine, own), (peer, other) = best(samples, "ours"), best(samples, "PyTorch")
-            lines.append(f"- {mine} takes {own / other:.2f} of the time of {peer}; goal {GOALS[name]}")
-        lines.append("")
-        print("\n".join(lines[-12:]), flush=True)
-    if options.write:
-        (REPOSITORY / "docs/results/cpu_peers.md").write_text("\n".join(lines))
+    state = State(options.state, options.minutes)
+    for workload in options.only.split(","):
+        samples = measure(workload, options.rounds, state)
+        if samples is None:
+            print(f"{workload} is not complete: call again", flush=True)
+            return 3
+        text = section(workload, samples)
+        print(text, flush=True)
+        if options.write:
+            RESULT.write_text(with_section(RESULT.read_text(), workload, text))
+            state.forget(workload)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

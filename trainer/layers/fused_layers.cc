@@ -6,6 +6,8 @@
 #include <typeinfo>
 #include <variant>
 
+#include "trainer/kernels/cpu_cross_entropy.h"
+#include "trainer/kernels/cpu_norm.h"
 #include "trainer/layers/torch_layers.h"
 
 namespace composer {
@@ -15,10 +17,27 @@ at::Tensor NormLayer::forward(const at::Tensor& x) {
   return kernels::TakesNorm(x, {}, weights) ? kernels::AddNorm(x, {}, weights).y : WithoutKernel(x);
 }
 
+at::Tensor NormForProducts(Layer& norm, const at::Tensor& x) {
+  if (const auto* layer = dynamic_cast<const NormLayer*>(&norm); layer != nullptr) {
+    const kernels::NormWeights weights = layer->norm_weights();
+    if (kernels::TakesCpuNorm(x, {}, weights)) return kernels::CpuAddNorm(x, {}, weights).y;
+  }
+  return norm.forward(x);
+}
+
+at::Tensor NormOfSum(Layer& norm, const at::Tensor& x, const at::Tensor& branch) {
+  if (const auto* layer = dynamic_cast<const NormLayer*>(&norm); layer != nullptr) {
+    const kernels::NormWeights weights = layer->norm_weights();
+    if (kernels::TakesNorm(x, branch, weights)) return kernels::AddNorm(x, branch, weights).y;
+  }
+  return norm.forward(x + branch);
+}
+
 kernels::SumAndNorm AddNorm(Layer& norm, const at::Tensor& x, const at::Tensor& branch) {
   if (const auto* layer = dynamic_cast<const NormLayer*>(&norm); layer != nullptr) {
     const kernels::NormWeights weights = layer->norm_weights();
     if (kernels::TakesNorm(x, branch, weights)) return kernels::AddNorm(x, branch, weights);
+    if (kernels::TakesCpuNorm(x, branch, weights)) return kernels::CpuAddNorm(x, branch, weights);
   }
   const at::Tensor sum = x + branch;
   return {sum, norm.forward(sum)};
@@ -37,6 +56,17 @@ at::Tensor GatedActivation(Layer& activation, const at::Tensor& gate, const at::
   if (typeid(activation) == typeid(SiluLayer) && kernels::TakesSwiGlu(gate, up))
     return kernels::SwiGluWithGradient(gate, up);
   return activation.forward(gate) * up;
+}
+
+at::Tensor CrossEntropyOfRows(const at::Tensor& logits, const at::Tensor& targets, int64_t ignore_index) {
+  if (kernels::TakesCpuCrossEntropy(logits, targets)) return kernels::CpuCrossEntropy(logits, targets, ignore_index);
+  return at::cross_entropy_loss(logits.to(at::kFloat), targets, {}, at::Reduction::None, ignore_index);
+}
+
+at::Tensor MeanCrossEntropy(const at::Tensor& logits, const at::Tensor& targets, int64_t ignore_index) {
+  if (!kernels::TakesCpuCrossEntropy(logits, targets))
+    return at::cross_entropy_loss(logits, targets, {}, at::Reduction::Mean, ignore_index);
+  return kernels::CpuCrossEntropy(logits, targets, ignore_index).sum() / targets.ne(ignore_index).sum();
 }
 
 }  // namespace composer

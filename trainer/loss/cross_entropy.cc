@@ -22,10 +22,14 @@ at::Tensor SoftCrossEntropyBySample(const at::Tensor& logits, const at::Tensor& 
   return losses.reshape({samples, -1}).sum(1) / counted.clamp_min(1);
 }
 
-at::Tensor NextTokenCrossEntropy(const at::Tensor& logits, const at::Tensor& targets) {
+void CheckNextTokenShapes(const at::Tensor& logits, const at::Tensor& targets) {
   TORCH_CHECK_VALUE(logits.dim() == 3 && targets.sizes() == logits.sizes().slice(0, 2),
                     "next-token cross-entropy: expected logits [B, T, V] and targets [B, T], got ", logits.sizes(),
                     " and ", targets.sizes());
+}
+
+at::Tensor NextTokenCrossEntropy(const at::Tensor& logits, const at::Tensor& targets) {
+  CheckNextTokenShapes(logits, targets);
   return at::cross_entropy_loss(logits.flatten(0, 1), targets.flatten(), {}, at::Reduction::Mean, kIgnoreIndex);
 }
 

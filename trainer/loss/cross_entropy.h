@@ -23,7 +23,8 @@ at::Tensor SoftCrossEntropy(const at::Tensor& logits, const at::Tensor& targets)
 at::Tensor SoftCrossEntropyBySample(const at::Tensor& logits, const at::Tensor& targets);
 
 // Returns the mean over the tokens that are not kIgnoreIndex. logits are [B, T, V]; targets are int64 [B, T], already
-// shifted by one.
+// shifted by one. Throws c10::ValueError when the shapes do not fit.
 at::Tensor NextTokenCrossEntropy(const at::Tensor& logits, const at::Tensor& targets);
+void CheckNextTokenShapes(const at::Tensor& logits, const at::Tensor& targets);  // only that
 
 }  // namespace composer

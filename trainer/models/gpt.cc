@@ -96,7 +96,7 @@ class GptBlock final : public Block {
   at::Tensor Compute(const std::vector<at::Tensor>& inputs) override {
     const at::Tensor& x = inputs[0];
     std::vector<at::Tensor> to_attention = inputs;
-    to_attention[0] = ln_1_->forward(x);
+    to_attention[0] = NormForProducts(*ln_1_, x);
     const auto [sum, y] = AddNorm(*ln_2_, x, attn_dropout_->forward(attn_->Run(to_attention)));
     return sum + mlp_dropout_->forward(mlp_->forward(y));
   }
@@ -125,7 +125,7 @@ class Transformer final : public torch::nn::Module {
     at::Tensor x = dropout_->forward(Embed(tokens) + wpe_->weight.slice(0, 0, tokens.size(1)));
     for (size_t layer = 0; layer < blocks_->size(); ++layer)
       x = mask.defined() ? (*blocks_)[layer].Run(UncachedInputs(x, mask)) : (*blocks_)[layer].forward(x);
-    return ln_f_->forward(x);
+    return NormForProducts(*ln_f_, x);
   }
 
   // Returns the last norm's output of each row's last token, [B, width], for CausalDecoder::NextLogits. Without

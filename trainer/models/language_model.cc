@@ -19,7 +19,7 @@ void LanguageModel::SetLossChunk(int64_t tokens) {
 
 at::Tensor LanguageModel::LossOfLogits(const at::Tensor& logits, const at::Tensor& targets) {
   if (kernels::TakesCrossEntropy(logits)) return kernels::CrossEntropyWithGradient(logits, targets, kIgnoreIndex);
-  return at::cross_entropy_loss(logits.to(at::kFloat), targets, {}, at::Reduction::None, kIgnoreIndex);
+  return CrossEntropyOfRows(logits, targets, kIgnoreIndex);
 }
 
 at::Tensor LanguageModel::Head(const at::Tensor& /*x*/) {
@@ -61,7 +61,8 @@ TokenLosses LanguageModel::token_losses() const {
 Loss LanguageModel::loss(const Outputs& outputs, const Batch& batch) {
   const TokenLosses losses = token_losses();
   if (!losses) {
-    at::Tensor mean = NextTokenCrossEntropy(outputs, batch.targets);
+    CheckNextTokenShapes(outputs, batch.targets);
+    at::Tensor mean = MeanCrossEntropy(outputs->flatten(0, 1), batch.targets.flatten(), kIgnoreIndex);
     known_->Set(outputs, batch.targets, mean.detach());
     return mean;
   }

@@ -63,7 +63,7 @@ class BertBranchEnd final : public torch::nn::Module, public Layer {
 
   at::Tensor forward(const at::Tensor& x) override { return dropout_->forward(dense_->forward(x)); }
   at::Tensor Run(const std::vector<at::Tensor>& inputs) override {
-    return AddNorm(*norm_, inputs.at(1), forward(inputs.at(0))).y;
+    return NormOfSum(*norm_, inputs.at(1), forward(inputs.at(0)));
   }
 
  private:

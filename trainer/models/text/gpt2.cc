@@ -74,7 +74,7 @@ class Gpt2Block final : public Block {
  protected:
   at::Tensor Compute(const std::vector<at::Tensor>& inputs) override {
     std::vector<at::Tensor> to_attention = inputs;
-    to_attention[0] = ln_1_->forward(inputs[0]);
+    to_attention[0] = NormForProducts(*ln_1_, inputs[0]);
     const auto [sum, y] = AddNorm(*ln_2_, inputs[0], attn_->Run(to_attention));
     return sum + mlp_->forward(y);
   }
@@ -127,7 +127,7 @@ class Gpt2 final : public DecoderModel {
         x + (places.defined() ? wpe.forward(places).unsqueeze(1) : wpe.weight.slice(0, 0, x.size(1))));
   }
   LayerList& blocks() override { return *transformer_->h; }
-  at::Tensor LastNorm(const at::Tensor& x) override { return transformer_->ln_f->forward(x); }
+  at::Tensor LastNorm(const at::Tensor& x) override { return NormForProducts(*transformer_->ln_f, x); }
   at::Tensor Head(const at::Tensor& x) override {
     return lm_head_ ? lm_head_->forward(x) : at::linear(x, transformer_->wte->weight);
   }

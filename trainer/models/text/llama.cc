@@ -75,7 +75,7 @@ class LlamaBlock final : public Block {
  protected:
   at::Tensor Compute(const std::vector<at::Tensor>& inputs) override {
     std::vector<at::Tensor> to_attention = inputs;
-    to_attention[0] = input_layernorm_->forward(inputs[0]);
+    to_attention[0] = NormForProducts(*input_layernorm_, inputs[0]);
     const auto [sum, y] = AddNorm(*post_attention_layernorm_, inputs[0], self_attn_->Run(to_attention));
     return sum + mlp_->forward(y);
   }
@@ -121,7 +121,7 @@ class Llama final : public DecoderModel {
     return rotary_.Tables(x, places);
   }
   LayerList& blocks() override { return *model_->layers; }
-  at::Tensor LastNorm(const at::Tensor& x) override { return model_->norm->forward(x); }
+  at::Tensor LastNorm(const at::Tensor& x) override { return NormForProducts(*model_->norm, x); }
   at::Tensor Head(const at::Tensor& x) override {
     return lm_head_ ? lm_head_->forward(x) : at::linear(x, model_->embed_tokens->weight);
   }

@@ -129,7 +129,7 @@ class MptBlock final : public Block {
  protected:
   at::Tensor Compute(const std::vector<at::Tensor>& inputs) override {
     std::vector<at::Tensor> to_attention = inputs;
-    to_attention[0] = norm_1_->forward(inputs[0]);
+    to_attention[0] = NormForProducts(*norm_1_, inputs[0]);
     const auto [sum, y] = AddNorm(*norm_2_, inputs[0], resid_attn_dropout_->forward(attn_->Run(to_attention)));
     return sum + resid_ffn_dropout_->forward(ffn_->forward(y));
   }
@@ -172,7 +172,7 @@ class Mpt final : public DecoderModel {
     return transformer_->emb_drop->forward(x);
   }
   LayerList& blocks() override { return *transformer_->blocks; }
-  at::Tensor LastNorm(const at::Tensor& x) override { return transformer_->norm_f->forward(x); }
+  at::Tensor LastNorm(const at::Tensor& x) override { return NormForProducts(*transformer_->norm_f, x); }
   at::Tensor Head(const at::Tensor& x) override { return at::linear(x, transformer_->wte->weight); }
 
  private:

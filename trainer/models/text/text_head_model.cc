@@ -3,6 +3,7 @@
 
 #include <torch/types.h>
 
+#include "trainer/layers/fused_layers.h"
 #include "trainer/loss/cross_entropy.h"
 #include "trainer/metrics/accuracy.h"
 #include "trainer/metrics/correlation.h"
@@ -18,6 +19,8 @@ at::Tensor TextHeadModel::CrossEntropyOf(const at::Tensor& logits, const at::Ten
   TORCH_CHECK_VALUE(targets.sizes() == logits.sizes().slice(0, logits.dim() - 1), "model: logits ", logits.sizes(),
                     " need targets ", logits.sizes().slice(0, logits.dim() - 1), ", got ", targets.sizes());
   try {
+    if (reduction == at::Reduction::Mean && !weights && loss_options_.label_smoothing == 0)
+      return MeanCrossEntropy(logits.flatten(0, -2), targets.flatten(), kIgnoreIndex);
     return at::cross_entropy_loss(logits.flatten(0, -2), targets.flatten(), weights, reduction, kIgnoreIndex,
                                   loss_options_.label_smoothing);
   } catch (const c10::IndexError& error) {

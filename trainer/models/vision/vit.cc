@@ -82,7 +82,8 @@ class VitBlock final : public Block {
  protected:
   at::Tensor Compute(const std::vector<at::Tensor>& inputs) override {
     const at::Tensor& x = inputs[0];
-    const at::Tensor attended = attention_->output->forward(attention_->attention->forward(before_->forward(x)));
+    const at::Tensor attended =
+        attention_->output->forward(attention_->attention->forward(NormForProducts(*before_, x)));
     const auto [sum, y] = AddNorm(*after_, x, attended);
     return output_->forward(LinearActivation(*intermediate_->dense, *intermediate_->act, y)) + sum;
   }
