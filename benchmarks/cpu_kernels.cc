@@ -37,7 +37,7 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-void Compare(const std::string& name, int64_t numbers, int rounds, const Call& ours, const Call& theirs) {
+void PrintBeside(const std::string& name, int64_t numbers, int rounds, const Call& ours, const Call& theirs) {
   const int64_t calls = std::max<int64_t>(1, 20'000'000 / numbers);
   std::vector<double> own, other;
   Microseconds(ours, 2);
@@ -60,7 +60,7 @@ void CompareNorm(int64_t rows, int64_t width, int rounds) {
   const auto backward = [&](const at::Tensor& y, const at::Tensor& sum) {
     torch::autograd::grad({y, sum}, {x, branch, weight, bias}, {dy, dsum});
   };
-  Compare(
+  PrintBeside(
       "add and layer norm " + std::to_string(rows) + " x " + std::to_string(width), rows * width, rounds,
       [&] {
         const kernels::SumAndNorm both = kernels::CpuAddNorm(x, branch, {weight, bias, 1e-5, true});
@@ -75,7 +75,7 @@ void CompareNorm(int64_t rows, int64_t width, int rounds) {
 void CompareLoss(int64_t rows, int64_t classes, at::ScalarType type, int rounds) {
   const at::Tensor logits = torch::randn({rows, classes}).to(type).requires_grad_();
   const at::Tensor targets = torch::randint(classes, {rows}, at::kLong);
-  Compare(
+  PrintBeside(
       std::string("cross-entropy ") + c10::toString(type) + " " + std::to_string(rows) + " x " +
           std::to_string(classes),
       rows * classes, rounds,
@@ -88,7 +88,7 @@ void CompareLoss(int64_t rows, int64_t classes, at::ScalarType type, int rounds)
 
 void CompareGelu(int64_t numbers, int rounds) {
   const at::Tensor x = torch::randn({numbers}).to(at::kBFloat16).requires_grad_(), dy = torch::ones_like(x);
-  Compare(
+  PrintBeside(
       "GELU " + std::to_string(numbers), 4 * numbers, rounds,
       [&] { torch::autograd::grad({kernels::CpuGelu(x)}, {x}, {dy}); },
       [&] { torch::autograd::grad({at::gelu(x, "tanh")}, {x}, {dy}); });
