@@ -4,8 +4,8 @@
 //   X <- G / max(|G|_F, eps), in bfloat16
 //   steps times:  A = X X^T;  X <- a X + (b A + c A A) X,  or, with more rows than columns,
 //                 A = X^T X;  X <- a X + X (b A + c A A)
-// Nothing but the products is computed in a step, in memory that all steps share. The coefficients are chosen for speed,
-// not convergence: singular values end between about 0.5 and 1.5.
+// Nothing but the products is computed in a step, in memory that all steps share. The coefficients are chosen for
+// speed, not convergence: singular values end between about 0.5 and 1.5.
 //
 // Source: Jordan 2024, kellerjordan.github.io/posts/muon; torch/optim/_muon.py (2.11), _zeropower_via_newtonschulz().
 // SPDX-License-Identifier: Apache-2.0
