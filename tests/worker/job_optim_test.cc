@@ -30,6 +30,10 @@ class Net final : public Model {
   MetricList metrics(bool) const override { return {}; }
 };
 
+std::vector<SchedulerFactory> ReadOurSchedulers(ConfigMap root, const PluginTables& plugins) {
+  return ReadSchedulers(root, plugins, /*composer_compat=*/false);
+}
+
 class JobOptimTest : public ::testing::Test {
  protected:
   // Reads with `read`; the reader's message is in message_.
@@ -52,12 +56,12 @@ class JobOptimTest : public ::testing::Test {
   }
   std::vector<std::unique_ptr<Scheduler>> SchedulersOf(const std::string& yaml) {
     std::vector<std::unique_ptr<Scheduler>> schedulers;
-    for (const SchedulerFactory& factory : With(yaml, ReadSchedulers)) schedulers.push_back(factory());
+    for (const SchedulerFactory& factory : With(yaml, ReadOurSchedulers)) schedulers.push_back(factory());
     EXPECT_THAT(message_, IsEmpty());
     return schedulers;
   }
   std::string SchedulerError(const std::string& yaml) {
-    With(yaml, ReadSchedulers);
+    With(yaml, ReadOurSchedulers);
     return message_;
   }
 
