@@ -25,6 +25,7 @@ import ema
 import generate
 import instructions
 import launch
+import method_effects
 import muon_share
 import programs
 import rendezvous
@@ -36,7 +37,8 @@ import start
 import step
 
 BENCHES = {bench.NAME: bench for bench in (start, launch, *step.BENCHES, collectives, sharding, elastic, ema,
-                                           algorithms_cost, muon_share, generate, instructions, respawn, soak, rendezvous, checkpoint, data)}
+                                           algorithms_cost, method_effects, muon_share, generate, instructions, respawn, soak,
+                                           rendezvous, checkpoint, data)}
 
 
 def parse_arguments():

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks the cards of docs/methods: each algorithm of config/keys has one, each has its parts in their order, and the
-index, README.md, is the one that follows from them. --write makes the index, and with --costs
-takes the costs of algorithms from docs/results/algorithms_cost.md: only when those were measured on a quiet machine."""
+index, README.md, is the one that follows from them. --write makes the index; with --costs it also
+takes the costs of algorithms from docs/results/algorithms_cost.md: only when those were measured on a quiet machine;
+with --quality the effects from docs/results/method_effects.md."""
 import pathlib
 import re
 import sys
@@ -52,6 +53,32 @@ def with_cost(text, rows):
     return re.sub(part, lambda _: wrapped, text, flags=re.S)
 
 
+def effects():
+    """Returns {name: sentence} of the table of effects."""
+    path, said = ROOT / "docs" / "results" / "method_effects.md", {}
+    for line in path.read_text().splitlines() if path.exists() else ():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) == 8 and cells[5] in ("better", "worse", "no clear difference"):
+            name, what, without, with_it, differences, verdict = cells[:6]
+            seeds = differences.count(",") + 1
+            result = f"{verdict} {'in' if verdict.startswith('no') else 'with each of'} {seeds} seeds"
+            what = what.replace(" of a ", " of a small ")
+            said[name] = (f"{what[:1].upper()}{what[1:]} after a short run {with_it}, without it {without}: {result} "
+                          "([table](../results/method_effects.md)).")
+    return said
+
+
+def with_quality(text, sentence):
+    """Puts the sentence into the card in place of an older one; what else is said of the quality stays."""
+    part = r"- \*\*Quality\*\*: (.*?)(?=\n- \*\*Cost)"
+    said = " ".join(re.search(part, text, re.S)[1].split())
+    said = re.sub(r"^(not measured here\.|.*?\(\[table\]\(../results/method_effects.md\)\)\.) ?", "", said)
+    said = said.replace("; by itself not measured", "")
+    wrapped = "\n".join(textwrap.wrap(f"- **Quality**: {sentence} {said}".strip(), 100, subsequent_indent="  ",
+                                      break_long_words=False, break_on_hyphens=False))
+    return re.sub(part, lambda _: wrapped, text, flags=re.S)
+
+
 def index(all_cards):
     lines = ["# Methods", "",
              "What makes training better or cheaper, one screen for each; `composer methods NAME` prints it, with",
@@ -80,9 +107,10 @@ def problems(all_cards):
 def main():
     if "--write" in sys.argv:
         costs = measured() if "--costs" in sys.argv else {}
+        qualities = effects() if "--quality" in sys.argv else {}
         for name, text in cards().items():
-            if name in costs:
-                (CARDS / f"{name}.md").write_text(with_cost(text, costs[name]))
+            text = with_cost(text, costs[name]) if name in costs else text
+            (CARDS / f"{name}.md").write_text(with_quality(text, qualities[name]) if name in qualities else text)
         (CARDS / "README.md").write_text(index(cards()))
     found = list(problems(cards()))
     print("\n".join(found) if found else f"methods: {len(cards())} cards, all as they should be")
