@@ -1,8 +1,8 @@
 // Sixteen float32 numbers at a time for the kernels of a CPU: one register of AVX-512, two of AVX2, and what the
 // compiler makes of it elsewhere. Rounding to bfloat16 is to the nearest, ties to even, and NaN stays NaN.
 //
-// Everything is inlined into the function that calls it and compiled for that function's instructions; RunOnBest chooses
-// among these at the first call. The order of all sums is fixed, so that results depend on no number of threads.
+// Everything is inlined into the function that calls it and compiled for that function's instructions; RunOnBest
+// chooses among these at the first call. The order of all sums is fixed, so that results depend on no number of threads.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

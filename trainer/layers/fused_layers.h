@@ -1,6 +1,7 @@
 // Neighbouring layers that one kernel computes where there is one: on a GPU with `kernels: auto`
-// (trainer/kernels/fused.h), and on a CPU under autocast (trainer/kernels/cpu_*.h). Where there is none, where surgery has put something else in a layer's place, or where something is
-// around it, each layer runs by itself, as written.
+// (trainer/kernels/fused.h), and on a CPU under autocast (trainer/kernels/cpu_norm.h, cpu_cross_entropy.h). Where there
+// is none, where surgery has put something else in a layer's place, or where something is around it, each layer runs by
+// itself, as written.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
