@@ -2,7 +2,8 @@
 // compiler makes of it elsewhere. Rounding to bfloat16 is to the nearest, ties to even, and NaN stays NaN.
 //
 // Everything is inlined into the function that calls it and compiled for that function's instructions; RunOnBest
-// chooses among these at the first call. The order of all sums is fixed, so that results depend on no number of threads.
+// chooses among these at the first call. The order of all sums is fixed, so that results do not depend on the number of
+// threads.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
