@@ -19,7 +19,8 @@
 #include <torch/nn/module.h>
 
 #include <exception>
-#include <utility>
+
+#include "trainer/layers/call_record.h"
 
 namespace composer {
 
@@ -30,7 +31,7 @@ class ModuleCall {
  public:
   ModuleCall(const torch::nn::Module& module, const at::Tensor& input)
       : module_(module), record_(at::RecordScope::USER_SCOPE) {
-    if (record_.isActive()) Begin(module, input);
+    if (record_.isActive()) BeginCallRecord(record_, module, input);
   }
   ~ModuleCall() {
     if (std::uncaught_exceptions() > 0) NoteFailingModule(module_);
@@ -39,20 +40,18 @@ class ModuleCall {
   ModuleCall& operator=(const ModuleCall&) = delete;
   // Records the output and returns it.
   at::Tensor Output(at::Tensor output) {
-    if (record_.isActive() && record_.needsOutputs()) record_.setOutputs(std::vector<c10::IValue>{output});
+    if (record_.isActive()) EndCallRecord(record_, output);
     return output;
   }
 
   // Returns the module of a recorded call, null for any other record. Must be called in a start callback.
-  static const torch::nn::Module* ModuleOf(const at::RecordFunction& record);
+  static const torch::nn::Module* ModuleOf(const at::RecordFunction& record) { return ModuleOfCallRecord(record); }
   // Returns the inputs of the call, without the first, which is the module.
   static c10::ArrayRef<const c10::IValue> InputsOf(const at::RecordFunction& record) {
     return record.inputs().slice(1);
   }
 
  private:
-  void Begin(const torch::nn::Module& module, const at::Tensor& input);
-
   const torch::nn::Module& module_;
   at::RecordFunction record_;
 };

@@ -8,19 +8,35 @@
 
 #include "trainer/kernels/cpu_cross_entropy.h"
 #include "trainer/kernels/cpu_norm.h"
+#include "trainer/layers/call_record.h"
 #include "trainer/layers/torch_layers.h"
 
 namespace composer {
+namespace {
+
+// Shows observers what a kernel gave for the norm, of which they would see no operator.
+kernels::SumAndNorm Observed(const Layer& norm, kernels::SumAndNorm result) {
+  at::RecordFunction record(at::RecordScope::USER_SCOPE);
+  if (record.isActive()) {
+    if (const auto* module = dynamic_cast<const torch::nn::Module*>(&norm); module != nullptr) {
+      BeginCallRecord(record, *module, result.sum);
+      EndCallRecord(record, result.y);
+    }
+  }
+  return result;
+}
+
+}  // namespace
 
 at::Tensor NormLayer::forward(const at::Tensor& x) {
   const kernels::NormWeights weights = norm_weights();
-  return kernels::TakesNorm(x, {}, weights) ? kernels::AddNorm(x, {}, weights).y : WithoutKernel(x);
+  return kernels::TakesNorm(x, {}, weights) ? Observed(*this, kernels::AddNorm(x, {}, weights)).y : WithoutKernel(x);
 }
 
 at::Tensor NormForProducts(Layer& norm, const at::Tensor& x) {
   if (const auto* layer = dynamic_cast<const NormLayer*>(&norm); layer != nullptr) {
     const kernels::NormWeights weights = layer->norm_weights();
-    if (kernels::TakesCpuNorm(x, {}, weights)) return kernels::CpuAddNorm(x, {}, weights).y;
+    if (kernels::TakesCpuNorm(x, {}, weights)) return Observed(norm, kernels::CpuAddNorm(x, {}, weights)).y;
   }
   return norm.forward(x);
 }
@@ -28,7 +44,7 @@ at::Tensor NormForProducts(Layer& norm, const at::Tensor& x) {
 at::Tensor NormOfSum(Layer& norm, const at::Tensor& x, const at::Tensor& branch) {
   if (const auto* layer = dynamic_cast<const NormLayer*>(&norm); layer != nullptr) {
     const kernels::NormWeights weights = layer->norm_weights();
-    if (kernels::TakesNorm(x, branch, weights)) return kernels::AddNorm(x, branch, weights).y;
+    if (kernels::TakesNorm(x, branch, weights)) return Observed(norm, kernels::AddNorm(x, branch, weights)).y;
   }
   return norm.forward(x + branch);
 }
@@ -36,8 +52,8 @@ at::Tensor NormOfSum(Layer& norm, const at::Tensor& x, const at::Tensor& branch)
 kernels::SumAndNorm AddNorm(Layer& norm, const at::Tensor& x, const at::Tensor& branch) {
   if (const auto* layer = dynamic_cast<const NormLayer*>(&norm); layer != nullptr) {
     const kernels::NormWeights weights = layer->norm_weights();
-    if (kernels::TakesNorm(x, branch, weights)) return kernels::AddNorm(x, branch, weights);
-    if (kernels::TakesCpuNorm(x, branch, weights)) return kernels::CpuAddNorm(x, branch, weights);
+    if (kernels::TakesNorm(x, branch, weights)) return Observed(norm, kernels::AddNorm(x, branch, weights));
+    if (kernels::TakesCpuNorm(x, branch, weights)) return Observed(norm, kernels::CpuAddNorm(x, branch, weights));
   }
   const at::Tensor sum = x + branch;
   return {sum, norm.forward(sum)};
