@@ -1,6 +1,6 @@
-// Records the call of a module for observers (RecordFunction callbacks), which learn the module's address, its input and
-// its output. core/module_call.h is for modules that record their own forward; here is also what a kernel computed in a
-// layer's place.
+// Records the call of a module for observers (RecordFunction callbacks), which learn the module's address, its input
+// and its output. core/module_call.h is for modules that record their own forward; here is also what a kernel computed
+// in a layer's place.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
