@@ -183,6 +183,10 @@ absl::StatusOr<std::string> ShardCache::FetchWithRetries(const CachedItem& item)
   }
 }
 
+absl::StatusOr<FileLock> ShardCache::LockRoom() {
+  return FileLock::Wait(PathOf("room", kLock), FileLock::Mode::kExclusive, options_.patience, clock_);
+}
+
 // Fetches and stores the file. The caller holds its lock alone.
 absl::Status ShardCache::Keep(const CachedItem& item) {
   const std::string path = PathOf(item.name, kShard), part = PathOf(item.name, kPart);
@@ -196,8 +200,7 @@ absl::Status ShardCache::Keep(const CachedItem& item) {
     if (fdatasync(fd) != 0) return ErrnoStatus(errno, "sync", part);
   }
   // A listing in MakeRoom that met the file between its names would count neither.
-  ASSIGN_OR_RETURN(const FileLock room,
-                   FileLock::Wait(PathOf("room", kLock), FileLock::Mode::kExclusive, options_.patience, clock_));
+  ASSIGN_OR_RETURN(const FileLock room, LockRoom());
   if (rename(part.c_str(), path.c_str()) != 0) return ErrnoStatus(errno, "rename", part);
   std::move(remove_part).Cancel();
   return absl::OkStatus();
@@ -209,8 +212,7 @@ absl::StatusOr<int> ShardCache::Reserve(const std::string& path, int64_t bytes) 
   const absl::Time deadline = clock_.Now() + options_.patience;
   for (;;) {
     {
-      ASSIGN_OR_RETURN(const FileLock room,
-                       FileLock::Wait(PathOf("room", kLock), FileLock::Mode::kExclusive, options_.patience, clock_));
+      ASSIGN_OR_RETURN(const FileLock room, LockRoom());
       const absl::Status made = MakeRoom(bytes);
       if (made.ok()) {
         const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);

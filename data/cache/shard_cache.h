@@ -88,6 +88,7 @@ class ShardCache {
   absl::StatusOr<std::shared_ptr<const MappedFile>> MapGood(const CachedItem& item);
   absl::StatusOr<std::string> FetchWithRetries(const CachedItem& item);
   absl::Status Keep(const CachedItem& item);
+  absl::StatusOr<FileLock> LockRoom();
   absl::Status MakeRoom(int64_t bytes);
   absl::StatusOr<int> Reserve(const std::string& path, int64_t bytes);
 

@@ -2,14 +2,13 @@
 #include "trainer/kernels/cpu_cross_entropy.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
-#include <ATen/autocast_mode.h>
 #include <torch/autograd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "trainer/kernels/cpu_autocast.h"
 #include "trainer/kernels/cpu_vector.h"
 
 namespace composer::kernels {
@@ -19,8 +18,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-constexpr int64_t kLogitGrain = 16384;  // logits of a thread
-constexpr float kLeast = -87;           // below it, exp counts as 0
+constexpr float kLeast = -87;  // below it, exp counts as 0
 
 struct LogitRows {
   const void* logits;
@@ -91,14 +89,9 @@ struct GradientOfRows {
 };
 
 template <template <typename> class Work>
-void RunRows(const LogitRows& all, int64_t rows, bool narrow) {
-  const int64_t grain = std::max<int64_t>(1, kLogitGrain / std::max<int64_t>(1, all.classes));
-  at::parallel_for(0, rows, grain, [&](int64_t begin, int64_t end) {
-    LogitRows part = all;
-    part.begin = begin;
-    part.end = end;
-    narrow ? RunOnBest<Work<uint16_t>, const LogitRows&>(part) : RunOnBest<Work<float>, const LogitRows&>(part);
-  });
+void RunAll(const LogitRows& all, const at::Tensor& logits) {
+  logits.scalar_type() == at::kBFloat16 ? RunRows<Work<uint16_t>>(all, logits.size(0), all.classes)
+                                        : RunRows<Work<float>>(all, logits.size(0), all.classes);
 }
 
 // By LibTorch's operators, for a gradient of the gradient.
@@ -131,7 +124,7 @@ struct CpuCrossEntropyFunction : torch::autograd::Function<CpuCrossEntropyFuncti
                          .dlogits = nullptr,
                          .begin = 0,
                          .end = 0};
-    RunRows<LossOfRows>(rows, x.size(0), x.scalar_type() == at::kBFloat16);
+    RunAll<LossOfRows>(rows, x);
     ctx->save_for_backward({logits, targets, lse});
     ctx->saved_data["ignore_index"] = ignore_index;
     return loss;
@@ -152,7 +145,7 @@ struct CpuCrossEntropyFunction : torch::autograd::Function<CpuCrossEntropyFuncti
                          .dlogits = dx.mutable_data_ptr(),
                          .begin = 0,
                          .end = 0};
-    RunRows<GradientOfRows>(rows, x.size(0), x.scalar_type() == at::kBFloat16);
+    RunAll<GradientOfRows>(rows, x);
     return {dx, {}, {}};
   }
 };
@@ -162,8 +155,7 @@ struct CpuCrossEntropyFunction : torch::autograd::Function<CpuCrossEntropyFuncti
 bool TakesCpuCrossEntropy(const at::Tensor& logits, const at::Tensor& targets) {
   return logits.is_cpu() && targets.is_cpu() && logits.dim() == 2 && targets.dim() == 1 && logits.size(1) > 0 &&
          targets.size(0) == logits.size(0) && targets.scalar_type() == at::kLong &&
-         (logits.scalar_type() == at::kBFloat16 || logits.scalar_type() == at::kFloat) &&
-         at::autocast::is_autocast_enabled(at::kCPU) && at::autocast::get_autocast_dtype(at::kCPU) == at::kBFloat16;
+         (logits.scalar_type() == at::kBFloat16 || logits.scalar_type() == at::kFloat) && CpuAutocastsToBf16();
 }
 
 at::Tensor CpuCrossEntropy(const at::Tensor& logits, const at::Tensor& targets, int64_t ignore_index) {

@@ -2,7 +2,6 @@
 #include "trainer/kernels/cpu_gelu.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 #include <torch/autograd.h>
 
 #include "trainer/kernels/cpu_vector.h"
@@ -14,7 +13,6 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-constexpr int64_t kGeluGrain = 16384;  // elements of a thread
 constexpr float kRoot = 0.7978845608F, kCubic = 0.044715F;
 
 COMPOSER_INLINE Floats Sigmoid2u(Floats x) {
@@ -25,12 +23,13 @@ COMPOSER_INLINE Floats Sigmoid2u(Floats x) {
 struct Elements {
   const uint16_t *x, *dy;  // dy: null for the forward pass
   uint16_t* out;
+  int64_t begin, end;
 };
 
 struct Gelu {
-  COMPOSER_INLINE static void Run(const Elements& of, int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; i += kLanes) {
-      const int64_t count = end - i;
+  COMPOSER_INLINE static void Run(const Elements& of) {
+    for (int64_t i = of.begin; i < of.end; i += kLanes) {
+      const int64_t count = of.end - i;
       const Floats x = Load(of.x + i, count), s = Sigmoid2u(x);
       if (of.dy == nullptr) {
         Store(x * s, of.out + i, count);
@@ -47,10 +46,8 @@ at::Tensor RunAll(const at::Tensor& x, const at::Tensor& dy) {
   at::Tensor out = at::empty(in.sizes(), in.options());
   const Elements of{static_cast<const uint16_t*>(in.const_data_ptr()),
                     dy.defined() ? static_cast<const uint16_t*>(dy.const_data_ptr()) : nullptr,
-                    static_cast<uint16_t*>(out.mutable_data_ptr())};
-  at::parallel_for(0, in.numel(), kGeluGrain, [&](int64_t begin, int64_t end) {
-    RunOnBest<Gelu, const Elements&, int64_t, int64_t>(of, begin, end);
-  });
+                    static_cast<uint16_t*>(out.mutable_data_ptr()), 0, 0};
+  RunRows<Gelu>(of, in.numel(), 1);
   return out;
 }
 

@@ -2,14 +2,13 @@
 #include "trainer/kernels/cpu_norm.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
-#include <ATen/autocast_mode.h>
 #include <torch/autograd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <optional>
 
+#include "trainer/kernels/cpu_autocast.h"
 #include "trainer/kernels/cpu_vector.h"
 
 namespace composer::kernels {
@@ -19,7 +18,6 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-constexpr int64_t kNormGrain = 16384;                 // numbers of a thread
 constexpr int64_t kLeastRows = 16, kMostBlocks = 32;  // of backward's sums over rows
 
 struct NormRows {
@@ -156,14 +154,7 @@ CpuNormResult RunNorm(const at::Tensor& given, const std::optional<at::Tensor>& 
   rows.rstd = result.rstd.mutable_data_ptr<float>();
   rows.y = Bf16Data(result.y);
   const bool narrow = branch && branch->scalar_type() == at::kBFloat16;
-  at::parallel_for(0, count, std::max<int64_t>(1, kNormGrain / std::max<int64_t>(1, width)),
-                   [&](int64_t begin, int64_t end) {
-                     NormRows part = rows;
-                     part.begin = begin;
-                     part.end = end;
-                     narrow ? RunOnBest<NormForward<uint16_t>, const NormRows&>(part)
-                            : RunOnBest<NormForward<float>, const NormRows&>(part);
-                   });
+  narrow ? RunRows<NormForward<uint16_t>>(rows, count, width) : RunRows<NormForward<float>>(rows, count, width);
   return result;
 }
 
@@ -197,13 +188,7 @@ CpuNormGradients RunNormBackward(const at::Tensor& given, const at::Tensor& dsum
   rows.dbias = has_bias ? rows.dweight + blocks * width : nullptr;
   rows.block_rows = block_rows;
   rows.rows = count;
-  const int64_t grain = std::max<int64_t>(1, kNormGrain / std::max<int64_t>(1, block_rows * width));
-  at::parallel_for(0, blocks, grain, [&](int64_t begin, int64_t end) {
-    NormRows part = rows;
-    part.begin = begin;
-    part.end = end;
-    RunOnBest<CpuNormBackward, const NormRows&>(part);
-  });
+  RunRows<CpuNormBackward>(rows, blocks, block_rows * width);
   const at::Tensor totals = sums.sum(1);
   result.weight = totals[0];
   if (has_bias) result.bias = totals[1];
@@ -266,7 +251,7 @@ bool TakesCpuNorm(const at::Tensor& x, const at::Tensor& branch, const NormWeigh
          (!weights.bias.defined() || is_float(weights.bias)) &&
          (!branch.defined() || (branch.sizes() == x.sizes() &&
                                 (is_float(branch) || (branch.is_cpu() && branch.scalar_type() == at::kBFloat16)))) &&
-         at::autocast::is_autocast_enabled(at::kCPU) && at::autocast::get_autocast_dtype(at::kCPU) == at::kBFloat16;
+         CpuAutocastsToBf16();
 }
 
 SumAndNorm CpuAddNorm(const at::Tensor& x, const at::Tensor& branch, const NormWeights& weights) {

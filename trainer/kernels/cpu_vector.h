@@ -7,9 +7,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ATen/Parallel.h>
+
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <type_traits>
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wpsabi"  // nothing here is passed between functions
@@ -152,6 +154,19 @@ void RunOnBest(Args... args) {
     return &RunPlainly<Work, Args...>;
   }();
   function(args...);
+}
+
+// Calls Work::Run by several threads, each with `all` and the rows `begin` to `end` that it is to do.
+template <typename Work, typename Rows>
+void RunRows(const Rows& all, int64_t rows, int64_t numbers_of_row) {
+  constexpr int64_t kNumbersOfThread = 16384;
+  const int64_t grain = std::max<int64_t>(1, kNumbersOfThread / std::max<int64_t>(1, numbers_of_row));
+  at::parallel_for(0, rows, grain, [&](int64_t begin, int64_t end) {
+    Rows part = all;
+    part.begin = begin;
+    part.end = end;
+    RunOnBest<Work, const Rows&>(part);
+  });
 }
 
 }  // namespace composer::kernels

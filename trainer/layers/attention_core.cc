@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 
+#include "trainer/kernels/cpu_autocast.h"
 #include "trainer/layers/no_autocast.h"
 
 namespace composer {
@@ -13,8 +14,7 @@ namespace {
 // 64, 32]), which is more than the conversions cost: a step of char_gpt_bf16 (benchmarks/step_overhead.cc) takes 0.8 of
 // the time.
 bool IsFasterInFloat32(const at::Tensor& q) {
-  return q.is_cpu() && at::GradMode::is_enabled() && q.requires_grad() && at::autocast::is_autocast_enabled(at::kCPU) &&
-         at::autocast::get_autocast_dtype(at::kCPU) == at::kBFloat16;
+  return q.is_cpu() && at::GradMode::is_enabled() && q.requires_grad() && kernels::CpuAutocastsToBf16();
 }
 
 }  // namespace
