@@ -80,8 +80,9 @@ at::Tensor ShardedMatrices::OrthogonalizeRound(const Round& round, const std::ve
     whole.slice(0, place.offset + place.begin, place.offset + place.end).copy_(updates[i].reshape({-1}));
   }
   sharding_.SumOverShards(whole);
-  for (const auto& [shape, offset, count] : round.batches) {
-    const auto part = [&, offset = offset, count = count, shape = shape](const at::Tensor& buffer) {
+  for (const auto& batch : round.batches) {
+    const auto part = [&batch](const at::Tensor& buffer) {
+      const auto& [shape, offset, count] = batch;
       return buffer.narrow(0, offset, count * Size(shape)).view({count, shape.rows, shape.columns});
     };
     composer::Orthogonalize(part(whole), part(directions), options);
