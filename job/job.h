@@ -82,15 +82,4 @@ struct JobSource {
 // kInvalidArgument with one line for each mistake in the file; kNotFound for a missing file.
 absl::StatusOr<Job> ReadJob(const JobSource& source, const Environment& env);
 
-// Opens the data: options.tokenizer, options.train.dataset and the evaluations' datasets. An error begins with the key:
-// "train_dataloader.path: …".
-absl::Status OpenData(Job& job, const JobPlace& place);
-
-// Opens the data of the evaluations only, like OpenData.
-absl::Status OpenEvaluationData(Job& job, const JobPlace& place);
-
-// Builds model, data, optimizer, callbacks and loggers. Throws what LibTorch throws (bad sizes); returns a Status for
-// data that cannot be read.
-absl::StatusOr<TrainerOptions> BuildTrainerOptions(Job job, const JobPlace& place);
-
 }  // namespace composer

@@ -42,7 +42,7 @@ LEVELS = {
     "data": ["order codec cache image text chat", "icl mds tables tokenizers/model tokenizers/normalize tokenizers/split", "tokenizers",
              "tokenizers/files", "tokenizers/train", "tools"],
     "checkpoint": ["exchange format", "folder torch_files", "load save", "tools"],
-    "job": ["plugin", "algorithms compat data loggers models plan", ""],
+    "job": ["plugin", "algorithms compat data loggers models parallel plan", "", "run"],
     "worker": ["cuda/kernels", "cuda", ""],
     "trainer": [
         "kernels", "step loss layers", "core", "init options tokenizers export", "collectives", "parallel/activations optim/matrix optim/schedule",

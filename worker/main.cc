@@ -23,7 +23,7 @@
 #include "data/tools/data_tool.h"
 #include "data/tools/tokenize_tool.h"
 #include "data/tools/train_tokenizer_tool.h"
-#include "job/validate.h"
+#include "job/run/validate.h"
 #include "storage/open_store.h"
 #include "trainer/profiler/trace_tool.h"
 #include "worker/exit_codes.h"

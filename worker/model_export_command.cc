@@ -13,7 +13,7 @@
 #include "base/option_help.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
-#include "job/job_inference.h"
+#include "job/run/job_inference.h"
 #include "storage/open_store.h"
 #include "trainer/core/communicator.h"
 #include "trainer/core/torch_status.h"

@@ -17,7 +17,7 @@
 #include "absl/strings/str_format.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
-#include "job/job_inference.h"
+#include "job/run/job_inference.h"
 #include "trainer/core/torch_status.h"
 #include "trainer/data/sample_order.h"
 #include "trainer/loggers/in_memory.h"

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "job/job.h"
 #include "job/plugin/plugin_loader.h"
+#include "job/run/build_trainer.h"
 #include "tests/support/temp_dir.h"
 #include "trainer/core/torch_status.h"
 #include "trainer/trainer.h"

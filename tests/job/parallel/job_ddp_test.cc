@@ -1,6 +1,6 @@
 // Tests the keys `ddp_sync_strategy`, `ddp_config` and the activation keys of `fsdp_config` of a job's YAML.
 // SPDX-License-Identifier: Apache-2.0
-#include "job/job_ddp.h"
+#include "job/parallel/job_ddp.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

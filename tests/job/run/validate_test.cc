@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "job/validate.h"
+#include "job/run/validate.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

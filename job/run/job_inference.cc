@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "job/job_inference.h"
+#include "job/run/job_inference.h"
 
 #include <utility>
 
@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
+#include "job/run/build_trainer.h"
 #include "trainer/core/random.h"
 #include "trainer/models/sampling.h"
 

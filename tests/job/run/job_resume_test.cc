@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "job/job_resume.h"
+#include "job/run/job_resume.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

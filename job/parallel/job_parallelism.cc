@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "job/job_parallelism.h"
+#include "job/parallel/job_parallelism.h"
 
 #include <string>
 

@@ -1,6 +1,6 @@
 // Tests the keys parallelism_config and fsdp_config.
 // SPDX-License-Identifier: Apache-2.0
-#include "job/job_parallelism.h"
+#include "job/parallel/job_parallelism.h"
 
 #include "tests/worker/named_keys.h"
 

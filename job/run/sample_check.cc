@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "job/sample_check.h"
+#include "job/run/sample_check.h"
 
 #include <c10/core/DeviceType.h>
 #include <torch/types.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "job/validate.h"
+#include "job/run/validate.h"
 
 #include <algorithm>
 #include <memory>
@@ -10,7 +10,8 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "config/job_check.h"
-#include "job/sample_check.h"
+#include "job/run/build_trainer.h"
+#include "job/run/sample_check.h"
 #include "trainer/core/torch_status.h"
 #include "trainer/data/data_loader.h"
 #include "trainer/init/change_model.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "job/job_ddp.h"
+#include "job/parallel/job_ddp.h"
 
 #include <string>
 #include <vector>
