@@ -1,5 +1,5 @@
-// The keys train_dataloader, eval_dataloader and icl_tasks of a job: which samples training and evaluations read, and in
-// which batches.
+// The keys train_dataloader, eval_dataloader and icl_tasks of a job: which samples training and evaluations read, and
+// in which batches.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -10,8 +10,9 @@ import socket
 import struct
 import subprocess
 import tempfile
-import time
 import urllib.request
+
+from harness import wait_until
 
 CHROMIUM = shutil.which("chromium")
 
@@ -29,8 +30,8 @@ class Page:
 
     def __enter__(self):
         try:
-            port = self.wait_for(self.port, "Chromium's port")
-            target = self.wait_for(lambda: self.target(port), "a page")
+            port = wait_until(self.port, "Chromium's port", timeout=90, pause=0.1)
+            target = wait_until(lambda: self.target(port), "a page", timeout=90, pause=0.1)
             self.socket = socket.create_connection(("127.0.0.1", port), timeout=60)
             path = target["webSocketDebuggerUrl"].partition(f":{port}")[2]
             self.socket.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -62,16 +63,6 @@ class Page:
     def target(port):
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/json", timeout=30) as answer:
             return next((t for t in json.load(answer) if t["type"] == "page" and t["url"].startswith("http")), None)
-
-    @staticmethod
-    def wait_for(condition, what, timeout=90):
-        deadline = time.monotonic() + timeout
-        while time.monotonic() < deadline:
-            value = condition()
-            if value:
-                return value
-            time.sleep(0.1)
-        raise TimeoutError(f"{what}: not within {timeout} s")
 
     def exactly(self, count):
         data = b""
@@ -107,7 +98,7 @@ class Page:
 
     def dom_when(self, expression, timeout=90):
         """Returns the page as it is as soon as the expression of JavaScript is true."""
-        self.wait_for(lambda: self.evaluate(expression), expression, timeout)
+        wait_until(lambda: self.evaluate(expression), expression, timeout, pause=0.1)
         return self.dom()
 
     def picture(self):

@@ -43,6 +43,17 @@ def free_port():
                 pass
 
 
+def wait_until(condition, what, timeout=30, pause=0.005):
+    """Returns the condition's value once it is true."""
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        value = condition()
+        if value:
+            return value
+        time.sleep(pause)
+    raise AssertionError(f"{what}: not within {timeout} s")
+
+
 class JobTest(unittest.TestCase):
     bin = BIN
 
@@ -128,14 +139,7 @@ class JobTest(unittest.TestCase):
         return {batch: sum((parts[rank] for rank in range(ranks)), []) for batch, parts in batches.items()
                 if len(parts) == ranks}
 
-    def wait_for(self, condition, what, timeout=30):
-        deadline = time.monotonic() + timeout
-        while time.monotonic() < deadline:
-            value = condition()
-            if value:
-                return value
-            time.sleep(0.005)
-        self.fail(f"{what}: not within {timeout} s")
+    wait_for = staticmethod(wait_until)
 
     def wait_for_batch(self, name, batch, timeout=30):
         self.wait_for(lambda: any(m.get("time/batch", 0) >= batch for m in self.complete_metrics(name)),
