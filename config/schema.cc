@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/log.h"
@@ -196,7 +197,8 @@ absl::Status Schema::Add(absl::string_view table) {
     section->rows.push_back(std::move(row));
     return absl::OkStatus();
   };
-  for (absl::string_view line : absl::StrSplit(table, '\n')) {
+  const std::string joined = absl::StrReplaceAll(table, {{"\\\n", ""}});
+  for (absl::string_view line : absl::StrSplit(joined, '\n')) {
     ++number;
     line = absl::StripAsciiWhitespace(line);
     if (line.empty() || line[0] == '#') continue;

@@ -7,6 +7,8 @@
 //   rule n_heads divides d_model                         a constraint between keys
 //   include loader                                       also has the rows of [map loader]
 //
+// A line that ends in a backslash goes on in the next one.
+//
 // Types, several joined by ` or `:
 //   bool                 text [1..]          (at least so many bytes)     one of A, B, C     any
 //   int [1..9]           number [0..1]       ends are included; either may be missing; `0<..`: more than 0

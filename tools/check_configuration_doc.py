@@ -30,7 +30,7 @@ def rows_of(document):
 def sections_of(source):
     """Returns {(kind, name): [keys]} of a table of config/keys (config/schema.h describes the format)."""
     sections, keys = {}, []
-    for line in source.split('R"(', 1)[1].split(')";', 1)[0].splitlines():
+    for line in source.split('R"(', 1)[1].split(')";', 1)[0].replace("\\\n", "").splitlines():
         if header := re.match(r"\[(\w+) (\w+)\]", line):
             keys = sections.setdefault(header.groups(), [])
         elif " | " in line:

@@ -75,7 +75,8 @@ non_gated_layer_bias | bool | false | The other layer has a bias.
 ghost_batch_size | int 1.. | 32 | Samples of a part.
 
 [algorithm gradient_clipping] Bounds the gradients before the update.
-clipping_type | one of norm, value, adaptive | required | By the norm of all, element by element, or row by row against the weights.
+clipping_type | one of norm, value, adaptive | required | By the norm of all, element by element, or row by row \
+against the weights.
 clipping_threshold | number 0.. | required | The bound.
 
 [algorithm gyro_dropout] Dropout with a fixed number of masks.

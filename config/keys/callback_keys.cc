@@ -157,7 +157,8 @@ time_unit | one of seconds, minutes, hours, days | hours | Of times.
 [callback system_metrics_monitor] The machine's load.
 log_all_data | bool | false | Of all ranks.
 seconds | number 0..86400 | 1 | At most once in so many; 0: every batch.
-dist_aggregate_batch_interval | int 1..1073741824 | - | Every so many batches the GPUs of all ranks, each rank its own, not those of rank 0's node.
+dist_aggregate_batch_interval | int 1..1073741824 | - | Every so many batches the GPUs of all ranks, each rank its \
+own, not those of rank 0's node.
 
 [callback threshold_stopper] Stops when a metric reaches a value.
 monitor | text 1.. | required | The metric.

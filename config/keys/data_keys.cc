@@ -14,7 +14,8 @@ pin_memory | bool | false; true when device is gpu | Copy batches through pinned
 [map pack] Rows of one length out of documents.
 max_seq_len | int 1..16777216 | 2048 | Tokens of a row.
 method | one of concat, first_fit | concat | Documents follow each other and are cut; or whole documents, with padding.
-separator | one of eos, none | eos | What stands between two documents: the tokenizer's end-of-sequence token, or nothing.
+separator | one of eos, none | eos | What stands between two documents: the tokenizer's end-of-sequence token, or \
+nothing.
 attn_uses_sequence_id | bool | false | Tokens see only those of their own document; for decoders.
 
 [map length_buckets] Samples of like length come together.
@@ -49,7 +50,9 @@ include prepare
 [map icl_task] A task of in-context evaluation, as llm-foundry has it.
 label | text 1.. | required | Its name in metrics: metrics/<label>/<n>-shot/….
 dataset_uri | texts | required | Files of JSON lines, folders or globs; .gz is decompressed.
-icl_task_type | one of language_modeling, multiple_choice, schema, generation_task_with_answers | required | context and continuation; query, choices and gold; context_options, continuation and gold; or context, answer, aliases and chain_of_thought.
+icl_task_type | one of language_modeling, multiple_choice, schema, generation_task_with_answers | required | context \
+and continuation; query, choices and gold; context_options, continuation and gold; or context, answer, aliases and \
+chain_of_thought.
 num_fewshot | ints 0..1024 | [0] | So many other examples before each; one evaluation for each number.
 batch_size | int 1.. | 8 | Texts of a batch on one rank; a question has one for each choice.
 max_seq_len | int 2..16777216 | (icl_seq_len) | The most tokens of a text; the beginning of longer ones is cut.
@@ -61,7 +64,8 @@ question_prelimiter | text | "" | The same, by its older name.
 fewshot_random_seed | int 0..4294967295 | 1234 | Of the choice of examples; the choice is llm-foundry's.
 strip_dataset | bool | true | Remove spaces around texts.
 early_stopping_criteria | texts | [] | generation_task_with_answers: texts at which an answer ends.
-generation_kwargs | map generation_kwargs | - | generation_task_with_answers: how the model writes, without this the likeliest tokens.
+generation_kwargs | map generation_kwargs | - | generation_task_with_answers: how the model writes, without this the \
+likeliest tokens.
 do_normalization | bool | true | generation_task_with_answers: compare without case, punctuation and articles.
 cot_delimiter | text | "" | generation_task_with_answers: what stands between a chain of thought and the answer.
 metric_names | texts | [] | Regular expressions of the task's metrics; none: all.
@@ -83,7 +87,8 @@ length_penalty | number | 1 | Of beams: above 0 favours longer texts.
 early_stopping | one of false, true, never | false | When beams end.
 
 [map eval_gauntlet] Averages of in-context tasks by category, as llm-foundry has them.
-weighting | one of EQUAL, SAMPLE_SZ, LOG_SAMPLE_SZ | EQUAL | Of a category's tasks: alike, by their questions, or by the logarithm of these.
+weighting | one of EQUAL, SAMPLE_SZ, LOG_SAMPLE_SZ | EQUAL | Of a category's tasks: alike, by their questions, or by \
+the logarithm of these.
 subtract_random_baseline | bool | true | Subtract what guessing reaches.
 rescale_accuracy | bool | true | Divide by 1 - random_baseline, so that 1 is the most.
 categories | list map gauntlet_category | required | The categories.
@@ -164,7 +169,8 @@ path | texts | required | Files, globs, or folders, such as those of Hugging Fac
 columns | texts | (all) | The columns that are read.
 features | texts | [] | Columns of numbers that together are the inputs.
 target | text | "" | A column of whole numbers: the targets.
-shuffle_bytes | int 1..1125899906842624 | 536870912 | Decoded rows that are shuffled together; a rank holds about twice as many.
+shuffle_bytes | int 1..1125899906842624 | 536870912 | Decoded rows that are shuffled together; a rank holds about \
+twice as many.
 
 [dataset parquet] The rows of Parquet files; a sample has the columns as keys.
 include table_keys
@@ -196,7 +202,8 @@ streams | list map stream | [] | Several streams, each with keys of its own.
 shuffle_algo | one of naive, py1s, py1br, py1e, py2s | py1e | How samples are shuffled.
 shuffle_seed | int 0.. | 9176 | Of the order.
 num_canonical_nodes | int 1..1048576 | 1 | Parts that the order interleaves.
-shuffle_block_size | int 1.. | (4,000,000 / num_canonical_nodes, at least 262,144) | Samples of a block of py1br and py1e.
+shuffle_block_size | int 1.. | (4,000,000 / num_canonical_nodes, at least 262,144) | Samples of a block of py1br and \
+py1e.
 partition_algo | one of relaxed, orig | relaxed | How parts are interleaved.
 batching_method | one of random, stratified, per_stream, device_per_stream | random | What a batch has of each stream.
 sampling_method | one of balanced, fixed | balanced | Other samples in each epoch, or the same.

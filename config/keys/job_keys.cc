@@ -26,12 +26,14 @@ margin | int 0..16 | 0 | Scales are 2^margin times smaller.
 exclude | texts | [] | Types and names of linear layers that stay in bfloat16.
 
 [map job] A training job. Names are those of Composer's Trainer where it has them.
-run_name | text 1.. | (the file's name, or COMPOSER_RUN_NAME, RUN_NAME) | The name of the run: 1 to 200 bytes without `/` and control characters.
+run_name | text 1.. | (the file's name, or COMPOSER_RUN_NAME, RUN_NAME) | The name of the run: 1 to 200 bytes without \
+`/` and control characters.
 run_folder | text 1.. | runs/{run_name} | Where everything of the run goes.
 max_restarts | int 0..2147483647 | 3 | Failures in a row without progress before giving up; `--max-restarts` wins.
 startup_limits | map startup_limits | {} | How long each phase of a worker's start-up may take.
 nproc | int 1..4096 | (1) | Ranks of this node; `-n` wins.
-plugins | texts | [] | Shared libraries whose names may be used in the rest of the file; a relative path starts at the file's folder.
+plugins | texts | [] | Shared libraries whose names may be used in the rest of the file; a relative path starts at \
+the file's folder.
 variables | map | - | Values for `${variables.x}`; nothing reads them otherwise.
 model | named model | required | What is trained.
 train_dataloader | named dataset with train_loader | required | Where the samples come from, and how they are loaded.
@@ -51,23 +53,27 @@ tokenizer | named tokenizer | - | Turns texts into tokens, for generation and pl
 optimizers | named optimizer | {name: decoupled_sgdw} | The optimizer.
 schedulers | named list scheduler | [] | Schedules of the learning rate; their factors multiply.
 scale_schedule_ratio | number 1e-6.. | 1 | Scales the times of schedules, and max_duration.
-step_schedulers_every_batch | bool | (true, but false with one of torch's schedulers) | Schedules advance every batch, or every epoch.
+step_schedulers_every_batch | bool | (true, but false with one of torch's schedulers) | Schedules advance every \
+batch, or every epoch.
 algorithms | names algorithm | {} | Algorithms, in the order in which they run.
 max_duration | time >0 iter, ep, ba, sp, tok, sec | required | How long to train.
 iteration_length | time >0 ep, tok | - | Epochs or tokens of an iteration.
-device_train_microbatch_size | int 1..68719476736 or one of auto | (the whole rank batch) | Samples of one forward and backward pass.
+device_train_microbatch_size | int 1..68719476736 or one of auto | (the whole rank batch) | Samples of one forward \
+and backward pass.
 accumulate_train_batch_on_tokens | bool | false | Weigh microbatches by their loss-generating tokens.
 keep_in_fp32 | texts | [] | Types and names of layers that compute in float32 with any precision.
 precision | one of fp32, amp_bf16, amp_fp16, amp_fp8 | fp32; amp_bf16 when device is gpu | The type of matrix products.
 precision_config | map precision_config | - | The recipe of amp_fp8.
-ddp_sync_strategy | one of single_auto_sync, multi_auto_sync, forced_sync | single_auto_sync | Which backward pass of a step sums gradients over ranks.
+ddp_sync_strategy | one of single_auto_sync, multi_auto_sync, forced_sync | single_auto_sync | Which backward pass of \
+a step sums gradients over ranks.
 ddp_config | map ddp | {} | How gradients are summed.
 parallelism_config | map parallelism | {} | Sharding and tensor parallelism.
 fsdp_config | map fsdp | - | Composer's older key for parallelism_config.fsdp.
 seed | int 0.. or one of random | 0 | Of weights, sample order and everything random; random: drawn once for the run.
 deterministic_mode | bool | false | An operation without a deterministic implementation is an error.
 composer_compat | bool | false | As Composer where it is wrong.
-on_nan | one of stop, skip, continue | stop; continue when composer_compat is true | What a step does whose loss or gradients are NaN or infinite.
+on_nan | one of stop, skip, continue | stop; continue when composer_compat is true | What a step does whose loss or \
+gradients are NaN or infinite.
 train_metrics_interval | int 0.. | 1 | Batches between train metrics; 0: never.
 save_folder | text 1.. | ({run_folder}/checkpoints) | Where checkpoints go: a path or a URL.
 save_filename | text 1.. | ep{epoch}-ba{batch} | Names of checkpoints; another name is a file that leads to one.
@@ -83,7 +89,8 @@ save_memory_interval | time >0 | - | How often to keep a snapshot in the nodes' 
 save_overlap | one of wait, skip | wait | A save that is due while another is being written waits or is skipped.
 save_ignore_keys | texts | [] | Patterns of what is not saved; `!pattern` takes back.
 autoresume | bool | true | Resume from the newest valid checkpoint of save_folder.
-resume_changes | texts | [] | Settings that may have changed since the checkpoint although its state depends on them; `allow`: all.
+resume_changes | texts | [] | Settings that may have changed since the checkpoint although its state depends on them; \
+`allow`: all.
 load_path | text | - | Where the first weights come from when there is nothing to resume.
 load_weights_only | bool | false | Load only the model's tensors.
 load_strict_model_weights | bool | true | Missing or unexpected tensors of the model are errors.
@@ -100,7 +107,8 @@ auto_log_hparams | bool | false | Log the keys of this file as hyperparameters.
 metrics_file | bool | true | Write metrics.jsonl and tables.jsonl.
 profiler | map profiler | - | The profiler.
 determinism | one of none, elastic | none | elastic: the same weights, bit for bit, on any number of ranks.
-virtual_shards | int 1..4096 | (8, or ranks times a power of two) | With determinism: elastic: parts of the global batch.
+virtual_shards | int 1..4096 | (8, or ranks times a power of two) | With determinism: elastic: parts of the global \
+batch.
 dist_timeout | number 1.. | 300 | Seconds, of connecting and of each collective.
 collectives | one of auto, gloo, shared_memory | auto | Of CPU ranks.
 debug_collectives | bool | false | Over Gloo and NCCL, ranks compare each collective before it begins.

@@ -34,7 +34,8 @@ experiment_name | text | (MLFLOW_EXPERIMENT_NAME, else composer) | The experimen
 run_name | text | (run_name) | The run's name there.
 tags | texts | [] | NAME=VALUE each.
 log_artifacts | bool | false | Files of callbacks, config.yaml and the newest checkpoint, too.
-registered_model | text | "" | Registers the newest checkpoint as a version of this model at the end; needs log_artifacts.
+registered_model | text | "" | Registers the newest checkpoint as a version of this model at the end; needs \
+log_artifacts.
 rewound_steps | one of replace, keep | replace | Steps that a resume does again: a new run there, or the first values.
 include tracker
 

@@ -29,7 +29,8 @@ ignore_index | int | -100 | A target that does not count.
 ignore_index | int | -100 | A target that does not count.
 
 [metric LossMetric] A loss as a metric.
-loss_name | one of soft_cross_entropy, cross_entropy, binary_cross_entropy_with_logits, nll_loss, mse_loss, l1_loss, dice_loss | soft_cross_entropy | Which, as of model.loss_name.
+loss_name | one of soft_cross_entropy, cross_entropy, binary_cross_entropy_with_logits, nll_loss, mse_loss, l1_loss, \
+dice_loss | soft_cross_entropy | Which, as of model.loss_name.
 batch_mean | bool | false | The average of the batches' values, as Composer.
 
 [metric MIoU] The mean intersection over union.

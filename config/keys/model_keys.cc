@@ -6,7 +6,8 @@ namespace composer {
 
 const char kModelKeys[] = R"(
 [map classified] Loss and metrics of classifiers, as of ComposerClassifier.
-loss_name | one of soft_cross_entropy, cross_entropy, binary_cross_entropy_with_logits, nll_loss, mse_loss, l1_loss, dice_loss | soft_cross_entropy | The loss.
+loss_name | one of soft_cross_entropy, cross_entropy, binary_cross_entropy_with_logits, nll_loss, mse_loss, l1_loss, \
+dice_loss | soft_cross_entropy | The loss.
 class_weights | numbers 0.. | [] | A factor of the loss for each class.
 label_smoothing | number 0..1 | 0 | This part of each target is spread over all classes.
 loss_reduction | one of mean, sum | mean | The loss is the mean over a microbatch, or the sum.
@@ -27,7 +28,8 @@ image_size | int 1..16777216 | 28 | Height and width of an image.
 include classified
 
 [map initialized] How the weights of models for pictures begin.
-initializers | texts | [] | First values: kaiming_normal, kaiming_uniform, xavier_normal, xavier_uniform, bn_uniform, bn_ones, linear_log_constant_bias.
+initializers | texts | [] | First values: kaiming_normal, kaiming_uniform, xavier_normal, xavier_uniform, bn_uniform, \
+bn_ones, linear_log_constant_bias.
 
 [map resnet_body] The residual network of resnet and deeplabv3.
 in_channels | int 1..65536 | 3 | Channels of an image.
@@ -91,11 +93,13 @@ include initialized
 
 [map noise_schedule] How pictures become noise in training, and back in sampling; names and defaults are diffusers'.
 num_train_timesteps | int 1..1000000 | 1000 | Steps from picture to noise.
-beta_schedule | one of linear, scaled_linear, squaredcos_cap_v2 | linear | How the noise of a step grows; Stable Diffusion: scaled_linear.
+beta_schedule | one of linear, scaled_linear, squaredcos_cap_v2 | linear | How the noise of a step grows; Stable \
+Diffusion: scaled_linear.
 beta_start | number 0.. | 0.0001 | The first step's; Stable Diffusion: 0.00085.
 beta_end | number 0.. | 0.02 | The last step's; Stable Diffusion: 0.012.
 rescale_betas_zero_snr | bool | false | The last step is nothing but noise.
-prediction_type | one of epsilon, sample, v_prediction | epsilon | What the model computes: the noise, the picture, or the velocity.
+prediction_type | one of epsilon, sample, v_prediction | epsilon | What the model computes: the noise, the picture, \
+or the velocity.
 timestep_spacing | one of leading, trailing, linspace | leading | Which steps a sampling takes.
 steps_offset | int 0..999999 | 0 | Added to the steps of leading; Stable Diffusion: 1.
 set_alpha_to_one | bool | true | DDIM ends at the picture itself; Stable Diffusion: false.
@@ -107,9 +111,11 @@ in_channels | int 1..65536 | 4 | Channels of pictures or latents.
 out_channels | int 1..65536 | 4 | Equal to in_channels.
 sample_size | int 1..65536 | 64 | Height and width of pictures that are sampled.
 block_out_channels | ints 1..65536 | [320, 640, 1280, 1280] | Channels of each level, from the whole picture down.
-down_block_types | texts | [CrossAttnDownBlock2D, CrossAttnDownBlock2D, CrossAttnDownBlock2D, DownBlock2D] | Each level on the way down.
+down_block_types | texts | [CrossAttnDownBlock2D, CrossAttnDownBlock2D, CrossAttnDownBlock2D, DownBlock2D] | Each \
+level on the way down.
 mid_block_type | one of UNetMidBlock2DCrossAttn, UNetMidBlock2D | UNetMidBlock2DCrossAttn | The lowest part.
-up_block_types | texts | [UpBlock2D, CrossAttnUpBlock2D, CrossAttnUpBlock2D, CrossAttnUpBlock2D] | Each level on the way up.
+up_block_types | texts | [UpBlock2D, CrossAttnUpBlock2D, CrossAttnUpBlock2D, CrossAttnUpBlock2D] | Each level on the \
+way up.
 layers_per_block | int 1..65536 | 2 | Residual blocks of a level.
 transformer_layers_per_block | int 1..65536 | 1 | Layers of each attention.
 attention_head_dim | ints 1..65536 | [8] | Heads of all levels, or of each; Stable Diffusion 2: [5, 10, 20, 20].
@@ -141,10 +147,12 @@ kl_weight | number 0.. | 1e-06 | The divergence's factor in the loss.
 encode_only | bool | false | Compute scaled latents, for `composer predict`.
 
 [model stable_diffusion_2] Stable Diffusion: a U-Net that is trained behind a frozen autoencoder and text encoder.
-path | text | - | A folder of diffusers, with unet, vae, text_encoder and scheduler; without it: version 2's U-Net, drawn.
+path | text | - | A folder of diffusers, with unet, vae, text_encoder and scheduler; without it: version 2's U-Net, \
+drawn.
 pretrained | bool | true | The U-Net begins with the folder's weights; false: they are drawn.
 precomputed_latents | bool | false | The data are scaled latents and hidden states of texts.
-prediction_type | one of auto, epsilon, sample, v_prediction | auto | What the U-Net computes; auto: as the folder's scheduler says, else epsilon.
+prediction_type | one of auto, epsilon, sample, v_prediction | auto | What the U-Net computes; auto: as the folder's \
+scheduler says, else epsilon.
 rescale_betas_zero_snr | bool | false | The last step is nothing but noise; false: as the folder's scheduler says.
 conditioning_dropout | number 0..0.99 | 0 | How often a sample is trained without its text.
 sample_size | int 0..65536 | 0 | Height and width of latents that are sampled; 0: the U-Net's.
@@ -164,18 +172,22 @@ rule n_heads divides d_model
 path | text | - | The folder, with config.json and weights; without it, `config` says everything.
 config | map | - | Fields of config.json, in place of the file's.
 pretrained | bool | true | Load the weights; false: draw them.
-task | one of auto, masked_lm, sequence_classification, token_classification, features, embedding | auto | An encoder's head; auto: that of the file's `architectures`. embedding: vectors of texts, also of decoders.
+task | one of auto, masked_lm, sequence_classification, token_classification, features, embedding | auto | An \
+encoder's head; auto: that of the file's `architectures`. embedding: vectors of texts, also of decoders.
 num_labels | int 0..16777216 | 0 | Labels of a classification; 0: the file's, else 2.
-problem_type | one of auto, single_label_classification, multi_label_classification, regression | auto | The loss of sequence classification; auto: the file's, regression for one label.
+problem_type | one of auto, single_label_classification, multi_label_classification, regression | auto | The loss of \
+sequence classification; auto: the file's, regression for one label.
 max_seq_len | int 0..16777216 | 0 | The longest input of a decoder; 0: the file's.
 dropout | number 0..0.99 | - | In place of all dropouts of the file.
-allow_embedding_resizing | bool | false | The job's tokenizer may have more tokens than the model: they get rows in its word tables.
+allow_embedding_resizing | bool | false | The job's tokenizer may have more tokens than the model: they get rows in \
+its word tables.
 label_smoothing | number 0..0.99 | 0 | The part of a target that is spread over all classes.
 class_weights | numbers 0.. | [] | A weight for each class in the loss.
 pooling | one of mean, cls, last | mean | Of embedding: the mean over a text's tokens, the first, or the last.
 normalize | bool | true | Of embedding: vectors have length 1.
 temperature | number 1e-06..1000000 | 0.05 | Of embedding: what products of vectors are divided by.
-gather_in_batch_negatives | bool | true | Of embedding: a text is told from the texts of all ranks, not only its own rank's.
+gather_in_batch_negatives | bool | true | Of embedding: a text is told from the texts of all ranks, not only its own \
+rank's.
 train_metrics | names metric | (those of the task) | Metrics of training.
 eval_metrics | names metric | (those of the task) | Metrics of evaluation.
 loss_chunk_tokens | int 0..16777216 | 0 | Of decoders: head and loss run over so many tokens at a time; 0: all.
@@ -183,7 +195,8 @@ loss_chunk_tokens | int 0..16777216 | 0 | Of decoders: head and loss run over so
 [model torchscript] A module saved by torch.jit.
 path | text 1.. | required | The file.
 task | one of classifier, language_model, custom | custom | What the module does.
-loss | one of default, module, cross_entropy, binary_cross_entropy_with_logits, mse_loss, l1_loss, nll_loss | default | The loss; default: the module's own if it has one.
+loss | one of default, module, cross_entropy, binary_cross_entropy_with_logits, mse_loss, l1_loss, nll_loss | default \
+| The loss; default: the module's own if it has one.
 num_classes | int 1..16777216 | - | Checked when given.
 train_metrics | names metric | (those of the task) | Metrics of training.
 eval_metrics | names metric | (those of the task) | Metrics of evaluation.

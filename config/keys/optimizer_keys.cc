@@ -14,35 +14,34 @@ weight_decay | number 0.. | (the optimizer's) | Weight decay.
 no_decay_on_bias_and_norm | bool | false | No weight decay on biases and norms.
 param_groups | list map param_group | [] | Parameters with settings of their own; the first pattern that matches counts.
 
+[map adam] Keys of adam, adamw and decoupled_adamw.
+amsgrad | bool | false | The AMSGrad variant.
+state_dtype | one of float32, bfloat16 | float32 | Type of the two averages; bfloat16, rounded at random: half the \
+memory of the state, CPU only.
+in_backward | bool | false | Update each parameter during backward, as soon as its gradient is there, and free the \
+gradient; one CPU rank only.
+include groups
+
 [optimizer adam] torch's Adam.
 lr | number 0.. | 1e-3 | Learning rate.
 betas | numbers | [0.9, 0.999] | Decay of the averages of the gradient and of its square.
 eps | number | 1e-8 | Added to the denominator.
 weight_decay | number 0.. | 0 | Weight decay.
-amsgrad | bool | false | The AMSGrad variant.
-state_dtype | one of float32, bfloat16 | float32 | Type of the two averages; bfloat16, rounded at random: half the memory of the state, CPU only.
-in_backward | bool | false | Update each parameter during backward, as soon as its gradient is there, and free the gradient; one CPU rank only.
-include groups
+include adam
 
 [optimizer adamw] torch's AdamW.
 lr | number 0.. | 1e-3 | Learning rate.
 betas | numbers | [0.9, 0.999] | Decay of the averages of the gradient and of its square.
 eps | number | 1e-8 | Added to the denominator.
 weight_decay | number 0.. | 1e-2 | Weight decay.
-amsgrad | bool | false | The AMSGrad variant.
-state_dtype | one of float32, bfloat16 | float32 | Type of the two averages; bfloat16, rounded at random: half the memory of the state, CPU only.
-in_backward | bool | false | Update each parameter during backward, as soon as its gradient is there, and free the gradient; one CPU rank only.
-include groups
+include adam
 
 [optimizer decoupled_adamw] Composer's DecoupledAdamW: weight decay does not depend on the learning rate.
 lr | number 0.. | 1e-3 | Learning rate.
 betas | numbers | [0.9, 0.95] | Decay of the averages of the gradient and of its square.
 eps | number | 1e-8 | Added to the denominator.
 weight_decay | number 0.. | 1e-5 | Weight decay.
-amsgrad | bool | false | The AMSGrad variant.
-state_dtype | one of float32, bfloat16 | float32 | Type of the two averages; bfloat16, rounded at random: half the memory of the state, CPU only.
-in_backward | bool | false | Update each parameter during backward, as soon as its gradient is there, and free the gradient; one CPU rank only.
-include groups
+include adam
 
 [optimizer sgd] torch's SGD.
 lr | number 0.. | 1e-3 | Learning rate.
@@ -150,7 +149,8 @@ betas | numbers | [0.9, 0.999] | Decay of the averages.
 eps | number | 1e-8 | Added to the denominator.
 weight_decay | number 0.. | 1e-2 | Weight decay.
 amsgrad | bool | false | The AMSGrad variant.
-patterns | texts | ["*embed*", "*emb.weight", "*wte.weight", "*wpe.weight", "*head.weight"] | Matrices that are AdamW's, too.
+patterns | texts | ["*embed*", "*emb.weight", "*wte.weight", "*wpe.weight", "*head.weight"] | Matrices that are \
+AdamW's, too.
 
 [map muon_keys] Keys of muon and normuon.
 lr | number 0.. | 1e-3 | Learning rate.

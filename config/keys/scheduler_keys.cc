@@ -118,7 +118,8 @@ base_lr | number 0.. | required | The smallest learning rate.
 max_lr | number 0.. | required | The largest learning rate.
 step_size_up | int 1.. | 2000 | Steps in which the rate rises.
 step_size_down | int 1.. | (step_size_up) | Steps in which it falls.
-mode | one of triangular, triangular2, exp_range | triangular | Cycles stay as high, halve each time, or shrink by gamma a step.
+mode | one of triangular, triangular2, exp_range | triangular | Cycles stay as high, halve each time, or shrink by \
+gamma a step.
 gamma | number | 1 | Of exp_range.
 cycle_momentum | bool | true | Momentum moves against the rate.
 base_momentum | number | 0.8 | The smallest momentum.
