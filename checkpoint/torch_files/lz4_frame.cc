@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "absl/cleanup/cleanup.h"
+#include "base/late_functions.h"
 #include "base/status_macros.h"
-#include "checkpoint/torch_files/late_functions.h"
 
 namespace composer {
 namespace {

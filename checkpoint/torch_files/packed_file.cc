@@ -6,7 +6,6 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <cerrno>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
@@ -14,8 +13,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "base/file.h"
+#include "base/late_functions.h"
 #include "base/status_macros.h"
-#include "checkpoint/torch_files/late_functions.h"
 #include "checkpoint/torch_files/lz4_frame.h"
 
 namespace composer {

@@ -3,8 +3,6 @@
 
 #include <zip.h>
 
-#include <utility>
-
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"

@@ -2,7 +2,6 @@
 #include "checkpoint/torch_files/torch_pickle.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/codec/compression.h"
 
-#include <dlfcn.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/late_functions.h"
 #include "base/status_macros.h"
 
 namespace composer {
@@ -35,46 +35,12 @@ absl::Status DamagedStream(Codec codec) {
                                           " stream is damaged, or does not hold as many bytes as the index says"));
 }
 
-// A library that is loaded at its first use and stays.
-class LateLibrary {
- public:
-  LateLibrary(const char* file, const char* package)
-      : file_(file), package_(package), handle_(dlopen(file, RTLD_NOW)) {}
-
-  // Fills the function pointer; kUnimplemented says what to install.
-  template <typename F>
-  absl::Status Find(const char* name, F*& function) const {
-    function = handle_ == nullptr ? nullptr : reinterpret_cast<F*>(dlsym(handle_, name));
-    if (function != nullptr) return absl::OkStatus();
-    return absl::UnimplementedError(
-        absl::StrCat("this data needs ", file_, ", which is not on this machine; on Debian: apt install ", package_));
-  }
-
- private:
-  const char* file_;
-  const char* package_;
-  void* handle_;
-};
-
-const LateLibrary& Zstd() {
-  static const LateLibrary& library = *new LateLibrary("libzstd.so.1", "libzstd1");
-  return library;
-}
-const LateLibrary& Bzip2() {
-  static const LateLibrary& library = *new LateLibrary("libbz2.so.1.0", "libbz2-1.0");
-  return library;
-}
-const LateLibrary& BrotliDecoder() {
-  static const LateLibrary& library = *new LateLibrary("libbrotlidec.so.1", "libbrotli1");
-  return library;
-}
-const LateLibrary& BrotliEncoder() {
-  static const LateLibrary& library = *new LateLibrary("libbrotlienc.so.1", "libbrotli1");
-  return library;
-}
-const LateLibrary& Snappy() {
-  static const LateLibrary& library = *new LateLibrary("libsnappy.so.1", "libsnappy1v5");
-  return library;
+// Fills the pointer with a function of a library that stays once it is loaded; kUnimplemented says what to install.
+template <typename F>
+absl::Status Find(const char* file, const char* package, const char* name, F*& function) {
+  LateFunctions library(file, package);
+  library.Find(name, function);
+  return library.status();
 }
 
 // The functions used, as the libraries' headers declare them.
@@ -145,7 +111,7 @@ absl::StatusOr<std::string> Decompress(Codec codec, absl::string_view compressed
   switch (codec) {
     case Codec::kZstd: {
       ZstdDecompress* decompress;
-      RETURN_IF_ERROR(Zstd().Find("ZSTD_decompress", decompress));
+      RETURN_IF_ERROR(Find("libzstd.so.1", "libzstd1", "ZSTD_decompress", decompress));
       done = decompress(bytes.data(), bytes.size(), compressed.data(), compressed.size());
       ok = true;  // an error is a huge size
       break;
@@ -155,7 +121,7 @@ absl::StatusOr<std::string> Decompress(Codec codec, absl::string_view compressed
       break;
     case Codec::kBzip2: {
       Bzip2Decompress* decompress;
-      RETURN_IF_ERROR(Bzip2().Find("BZ2_bzBuffToBuffDecompress", decompress));
+      RETURN_IF_ERROR(Find("libbz2.so.1.0", "libbz2-1.0", "BZ2_bzBuffToBuffDecompress", decompress));
       auto filled = static_cast<unsigned>(bytes.size());
       ok = decompress(bytes.data(), &filled, const_cast<char*>(compressed.data()),
                       static_cast<unsigned>(compressed.size()), 0, 0) == 0;
@@ -164,13 +130,13 @@ absl::StatusOr<std::string> Decompress(Codec codec, absl::string_view compressed
     }
     case Codec::kBrotli: {
       BrotliDecompress* decompress;
-      RETURN_IF_ERROR(BrotliDecoder().Find("BrotliDecoderDecompress", decompress));
+      RETURN_IF_ERROR(Find("libbrotlidec.so.1", "libbrotli1", "BrotliDecoderDecompress", decompress));
       ok = decompress(compressed.size(), Unsigned(compressed), &done, Unsigned(bytes)) == 1;
       break;
     }
     case Codec::kSnappy: {
       SnappyRun* decompress;
-      RETURN_IF_ERROR(Snappy().Find("snappy_uncompress", decompress));
+      RETURN_IF_ERROR(Find("libsnappy.so.1", "libsnappy1v5", "snappy_uncompress", decompress));
       ok = decompress(compressed.data(), compressed.size(), bytes.data(), &done) == 0;
       break;
     }
@@ -188,8 +154,8 @@ absl::StatusOr<std::string> Compress(const Compression& compression, absl::strin
     case Codec::kZstd: {
       ZstdCompress* compress;
       ZstdIsError* is_error;
-      RETURN_IF_ERROR(Zstd().Find("ZSTD_compress", compress));
-      RETURN_IF_ERROR(Zstd().Find("ZSTD_isError", is_error));
+      RETURN_IF_ERROR(Find("libzstd.so.1", "libzstd1", "ZSTD_compress", compress));
+      RETURN_IF_ERROR(Find("libzstd.so.1", "libzstd1", "ZSTD_isError", is_error));
       size = compress(compressed.data(), size, bytes.data(), bytes.size(), compression.level);
       ok = is_error(size) == 0;
       break;
@@ -201,7 +167,7 @@ absl::StatusOr<std::string> Compress(const Compression& compression, absl::strin
     }
     case Codec::kBzip2: {
       Bzip2Compress* compress;
-      RETURN_IF_ERROR(Bzip2().Find("BZ2_bzBuffToBuffCompress", compress));
+      RETURN_IF_ERROR(Find("libbz2.so.1.0", "libbz2-1.0", "BZ2_bzBuffToBuffCompress", compress));
       auto filled = static_cast<unsigned>(size);
       ok = compress(compressed.data(), &filled, const_cast<char*>(bytes.data()), static_cast<unsigned>(bytes.size()),
                     compression.level, 0, 0) == 0;
@@ -211,14 +177,14 @@ absl::StatusOr<std::string> Compress(const Compression& compression, absl::strin
     case Codec::kBrotli: {
       constexpr int kWindow = 22, kGeneric = 0;
       BrotliCompress* compress;
-      RETURN_IF_ERROR(BrotliEncoder().Find("BrotliEncoderCompress", compress));
+      RETURN_IF_ERROR(Find("libbrotlienc.so.1", "libbrotli1", "BrotliEncoderCompress", compress));
       ok = compress(compression.level, kWindow, kGeneric, bytes.size(), Unsigned(bytes), &size, Unsigned(compressed)) ==
            1;
       break;
     }
     case Codec::kSnappy: {
       SnappyRun* compress;
-      RETURN_IF_ERROR(Snappy().Find("snappy_compress", compress));
+      RETURN_IF_ERROR(Find("libsnappy.so.1", "libsnappy1v5", "snappy_compress", compress));
       ok = compress(bytes.data(), bytes.size(), compressed.data(), &size) == 0;
       break;
     }

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/nearest_name.h"
 #include "base/status_macros.h"
 #include "data/text/characters.h"
 #include "data/tokenizers/files/json_parts.h"

@@ -6,8 +6,6 @@
 #include <memory>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "data/text/utf8_repair.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/tokenizers/split/gpt_pattern.h"
 
-#include <array>
 #include <memory>
 #include <utility>
 #include <vector>
