@@ -4,15 +4,14 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
@@ -196,6 +195,20 @@ absl::StatusOr<ParsedOptions> ParseOptions(const std::vector<Option>& table, con
   }
   return result;
 }
+
+Option Valued(std::string name, std::string metavar, std::string help, std::string fallback, OptionSetter set,
+              char short_name) {
+  Option option = Switch(std::move(name), std::move(help), std::move(set), short_name);
+  option.metavar = std::move(metavar);
+  option.fallback = std::move(fallback);
+  return option;
+}
+
+Option Switch(std::string name, std::string help, OptionSetter set, char short_name) {
+  return {.name = std::move(name), .short_name = short_name, .help = std::move(help), .set = std::move(set)};
+}
+
+Option HelpSwitch(bool* help) { return Switch("help", "print this", IntoBool(help), 'h'); }
 
 std::vector<Option> Flatten(const std::vector<OptionGroup>& groups) {
   std::vector<Option> table;

@@ -45,6 +45,13 @@ struct Option {
   bool hidden = false;                    // not in --help and completion
 };
 
+// Most options are one of these two: with a value and a default ("": none), or a switch.
+Option Valued(std::string name, std::string metavar, std::string help, std::string fallback, OptionSetter set,
+              char short_name = 0);
+Option Switch(std::string name, std::string help, OptionSetter set, char short_name = 0);
+// --help, -h.
+Option HelpSwitch(bool* help);
+
 // Options under one heading of --help.
 struct OptionGroup {
   std::string title;

@@ -2,7 +2,6 @@
 #include "config/job_command.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
@@ -77,100 +76,56 @@ OptionSetter IntoTexts(std::vector<std::string>* target, const char* allowed) {
 }
 
 std::vector<Option> GenerateTable(JobCommand& c) {
-  return {
-      {.name = "prompt",
-       .metavar = "TEXT",
-       .help = "what to continue; may be given several times",
-       .fallback = "callbacks.generate.prompts",
-       .set = IntoTexts(&c.prompts, "must have at least one byte to continue")},
-      {.name = "chat",
-       .help = "prompts are what a user says: ask for the answer by the chat template of the tokenizer",
-       .set = IntoBool(&c.chat)},
-      {.name = "system", .metavar = "TEXT", .help = "with --chat: the system message", .set = IntoString(&c.system)},
-      {.name = "stream", .help = "print texts while they are made, one after the other", .set = IntoBool(&c.stream)},
-      {.name = "max-new-tokens",
-       .metavar = "N",
-       .help = "tokens to add to each text",
-       .fallback = "20",
-       .set = IntoNumber<int64_t>(&c.max_new_tokens, 1, "must be a whole number of at least 1")},
-      {.name = "min-new-tokens",
-       .metavar = "N",
-       .help = "before so many, no end-of-text token",
-       .fallback = "0",
-       .set = IntoNumber<int64_t>(&c.min_new_tokens, 0, "must be a whole number of at least 0")},
-      {.name = "stop-string",
-       .metavar = "TEXT",
-       .help = "end a text when it has this; may be given several times",
-       .set = IntoTexts(&c.stop_strings, "must have at least one byte")},
-      {.name = "do-sample", .help = "draw tokens instead of taking the likeliest", .set = IntoBool(&c.do_sample)},
-      {.name = "temperature",
-       .metavar = "X",
-       .help = "with --do-sample: logits are divided by it",
-       .fallback = "1",
-       .set = IntoNumber<double>(&c.temperature, 0, "must be a number above 0")},
-      {.name = "top-k",
-       .metavar = "N",
-       .help = "with --do-sample: keep so many of the likeliest tokens; 0: all",
-       .fallback = "50",
-       .set = IntoNumber<int64_t>(&c.top_k, 0, "must be a whole number of at least 0")},
-      {.name = "top-p",
-       .metavar = "X",
-       .help = "with --do-sample: of these, keep the likeliest up to this probability",
-       .fallback = "1",
-       .set = IntoNumber<double>(&c.top_p, 0, "must be a number above 0, at most 1")},
-      {.name = "num-beams",
-       .metavar = "N",
-       .help = "beam search among so many texts",
-       .fallback = "1: none",
-       .set = IntoNumber<int64_t>(&c.num_beams, 1, "must be a whole number of at least 1")},
-      {.name = "length-penalty",
-       .metavar = "X",
-       .help = "of beams: above 0 favours longer texts",
-       .fallback = "1",
-       .set = IntoNumber<double>(&c.length_penalty, -100, "must be a number of at least -100")},
-      {.name = "repetition-penalty",
-       .metavar = "X",
-       .help = "above 1, tokens that the text has become less likely",
-       .fallback = "1",
-       .set = IntoNumber<double>(&c.repetition_penalty, 0, "must be a number above 0")},
-      {.name = "no-repeat-ngram-size",
-       .metavar = "N",
-       .help = "so many tokens in a row occur only once; 0: no limit",
-       .fallback = "0",
-       .set = IntoNumber<int64_t>(&c.no_repeat_ngram_size, 0, "must be a whole number of at least 0")},
-      {.name = "seed",
-       .metavar = "N",
-       .help = "with --do-sample: of the random numbers",
-       .fallback = "the job's",
-       .set = IntoNumber<int64_t>(&c.seed, 0, "must be a whole number of at least 0")}};
+  return {Valued("prompt", "TEXT", "what to continue; may be given several times", "callbacks.generate.prompts",
+                 IntoTexts(&c.prompts, "must have at least one byte to continue")),
+          Switch("chat", "prompts are what a user says: ask for the answer by the chat template of the tokenizer",
+                 IntoBool(&c.chat)),
+          Valued("system", "TEXT", "with --chat: the system message", "", IntoString(&c.system)),
+          Switch("stream", "print texts while they are made, one after the other", IntoBool(&c.stream)),
+          Valued("max-new-tokens", "N", "tokens to add to each text", "20",
+                 IntoNumber<int64_t>(&c.max_new_tokens, 1, "must be a whole number of at least 1")),
+          Valued("min-new-tokens", "N", "before so many, no end-of-text token", "0",
+                 IntoNumber<int64_t>(&c.min_new_tokens, 0, "must be a whole number of at least 0")),
+          Valued("stop-string", "TEXT", "end a text when it has this; may be given several times", "",
+                 IntoTexts(&c.stop_strings, "must have at least one byte")),
+          Switch("do-sample", "draw tokens instead of taking the likeliest", IntoBool(&c.do_sample)),
+          Valued("temperature", "X", "with --do-sample: logits are divided by it", "1",
+                 IntoNumber<double>(&c.temperature, 0, "must be a number above 0")),
+          Valued("top-k", "N", "with --do-sample: keep so many of the likeliest tokens; 0: all", "50",
+                 IntoNumber<int64_t>(&c.top_k, 0, "must be a whole number of at least 0")),
+          Valued("top-p", "X", "with --do-sample: of these, keep the likeliest up to this probability", "1",
+                 IntoNumber<double>(&c.top_p, 0, "must be a number above 0, at most 1")),
+          Valued("num-beams", "N", "beam search among so many texts", "1: none",
+                 IntoNumber<int64_t>(&c.num_beams, 1, "must be a whole number of at least 1")),
+          Valued("length-penalty", "X", "of beams: above 0 favours longer texts", "1",
+                 IntoNumber<double>(&c.length_penalty, -100, "must be a number of at least -100")),
+          Valued("repetition-penalty", "X", "above 1, tokens that the text has become less likely", "1",
+                 IntoNumber<double>(&c.repetition_penalty, 0, "must be a number above 0")),
+          Valued("no-repeat-ngram-size", "N", "so many tokens in a row occur only once; 0: no limit", "0",
+                 IntoNumber<int64_t>(&c.no_repeat_ngram_size, 0, "must be a whole number of at least 0")),
+          Valued("seed", "N", "with --do-sample: of the random numbers", "the job's",
+                 IntoNumber<int64_t>(&c.seed, 0, "must be a whole number of at least 0"))};
 }
 
 std::vector<Option> TableOf(JobCommand& c) {
   std::vector<Option> table;
   if (c.name == "predict") {
-    table = {{.name = "output",
-              .metavar = "FILE",
-              .help = "where the outputs go: x.jsonl (a line for each sample) or x.safetensors (one tensor, outputs)",
-              .set = IntoOutput(&c.output)},
-             {.name = "dataloader",
-              .metavar = "LABEL",
-              .help = "which of eval_dataloader to read",
-              .fallback = "the only one",
-              .set = IntoString(&c.dataloader)},
-             {.name = "subset-num-batches",
-              .metavar = "N",
-              .help = "end after so many batches",
-              .fallback = "all",
-              .set = [target = &c.subset_num_batches](absl::string_view text) -> absl::Status {
-                std::optional<int64_t> count;
-                RETURN_IF_ERROR(IntoNumber<int64_t>(&count, 1, "must be a whole number of at least 1")(text));
-                *target = *count;
-                return absl::OkStatus();
-              }}};
+    table = {
+        Valued("output", "FILE",
+               "where the outputs go: x.jsonl (a line for each sample) or x.safetensors (one tensor, outputs)", "",
+               IntoOutput(&c.output)),
+        Valued("dataloader", "LABEL", "which of eval_dataloader to read", "the only one", IntoString(&c.dataloader)),
+        Valued("subset-num-batches", "N", "end after so many batches", "all",
+               [target = &c.subset_num_batches](absl::string_view text) -> absl::Status {
+                 std::optional<int64_t> count;
+                 RETURN_IF_ERROR(IntoNumber<int64_t>(&count, 1, "must be a whole number of at least 1")(text));
+                 *target = *count;
+                 return absl::OkStatus();
+               })};
   }
   if (c.name == "generate") table = GenerateTable(c);
-  if (c.name != "predict") table.push_back({.name = "json", .help = "print JSON", .set = IntoBool(&c.json)});
-  table.push_back({.name = "help", .short_name = 'h', .help = "print this", .set = IntoBool(&c.help)});
+  if (c.name != "predict") table.push_back(Switch("json", "print JSON", IntoBool(&c.json)));
+  table.push_back(HelpSwitch(&c.help));
   return table;
 }
 

@@ -29,35 +29,24 @@ OptionSetter Adding(std::vector<std::string>* target) {
 }
 
 Option HelpFlag() {
-  return {.name = "help", .short_name = 'h', .help = "print this", .set = [](absl::string_view) {
-            return absl::OkStatus();
-          }};
+  return Switch("help", "print this", [](absl::string_view) { return absl::OkStatus(); }, 'h');
 }
 
 }  // namespace
 
 std::vector<Option> RunsFlags(RunsOptions* options) {
   return {
-      {.name = "metrics",
-       .short_name = 'm',
-       .metavar = "NAMES",
-       .help = "columns: names with commas between them, `*` allowed",
-       .set = IntoList(&options->metrics)},
-      {.name = "filter",
-       .short_name = 'f',
-       .metavar = "CONDITION",
-       .help =
-           "only runs with loss/train/total<0.5, state=done, name=bert-*, config.optimizers.lr=0.001 (several: all)",
-       .set = Adding(&options->filters)},
-      {.name = "sort",
-       .short_name = 's',
-       .metavar = "KEY",
-       .help = "by a column, a metric or config.PATH; -KEY: descending (default: the newest first)",
-       .set = IntoString(&options->sort)},
-      {.name = "limit", .metavar = "N", .help = "the first N", .set = IntoInt(&options->limit, 1, 1 << 30)},
-      {.name = "compare", .help = "the settings in which they differ", .set = IntoBool(&options->compare)},
-      {.name = "follow", .help = "again every 2 seconds, until Ctrl-C", .set = IntoBool(&options->follow)},
-      {.name = "json", .help = "print JSON", .set = IntoBool(&options->json)},
+      Valued("metrics", "NAMES", "columns: names with commas between them, `*` allowed", "",
+             IntoList(&options->metrics), 'm'),
+      Valued("filter", "CONDITION",
+             "only runs with loss/train/total<0.5, state=done, name=bert-*, config.optimizers.lr=0.001 (several: all)",
+             "", Adding(&options->filters), 'f'),
+      Valued("sort", "KEY", "by a column, a metric or config.PATH; -KEY: descending (default: the newest first)", "",
+             IntoString(&options->sort), 's'),
+      Valued("limit", "N", "the first N", "", IntoInt(&options->limit, 1, 1 << 30)),
+      Switch("compare", "the settings in which they differ", IntoBool(&options->compare)),
+      Switch("follow", "again every 2 seconds, until Ctrl-C", IntoBool(&options->follow)),
+      Switch("json", "print JSON", IntoBool(&options->json)),
       HelpFlag(),
   };
 }
@@ -70,27 +59,18 @@ std::vector<Option> PlotFlags(PlotCommandOptions* options) {
        .fallback = "batch",
        .set = IntoChoice(&options->x, XAxisNames()),
        .choices = XAxisNames()},
-      {.name = "smooth",
-       .metavar = "WEIGHT",
-       .help = "moving average, 0 to less than 1",
-       .fallback = "0",
-       .set = IntoString(&options->smooth)},
-      {.name = "log", .help = "logarithmic y axis", .set = IntoBool(&options->log)},
-      {.name = "svg", .metavar = "FILE", .help = "write a picture there", .set = IntoString(&options->svg)},
-      {.name = "png", .metavar = "FILE", .help = "the same, in pixels", .set = IntoString(&options->png)},
-      {.name = "width", .metavar = "N", .help = "columns (pixels)", .set = IntoInt(&options->width, 30, 4000)},
-      {.name = "height", .metavar = "N", .help = "lines (pixels)", .set = IntoInt(&options->height, 8, 4000)},
+      Valued("smooth", "WEIGHT", "moving average, 0 to less than 1", "0", IntoString(&options->smooth)),
+      Switch("log", "logarithmic y axis", IntoBool(&options->log)),
+      Valued("svg", "FILE", "write a picture there", "", IntoString(&options->svg)),
+      Valued("png", "FILE", "the same, in pixels", "", IntoString(&options->png)),
+      Valued("width", "N", "columns (pixels)", "", IntoInt(&options->width, 30, 4000)),
+      Valued("height", "N", "lines (pixels)", "", IntoInt(&options->height, 8, 4000)),
       HelpFlag(),
   };
 }
 
 std::vector<Option> ReportFlags(ReportOptions* options) {
-  return {{.name = "output",
-           .short_name = 'o',
-           .metavar = "FILE",
-           .help = "write there",
-           .fallback = "(the run's folder)/report.html",
-           .set = IntoString(&options->output)},
+  return {Valued("output", "FILE", "write there", "(the run's folder)/report.html", IntoString(&options->output), 'o'),
           HelpFlag()};
 }
 

@@ -6,9 +6,10 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "checkpoint/folder/verify.h"
@@ -132,21 +133,38 @@ absl::Status DeleteInterrupted(ObjectStore& store, const CleanupScope& scope) {
 
 namespace {
 
+// The small states of checkpoints, each read once.
+class SmallStates {
+ public:
+  explicit SmallStates(ObjectStore& store) : store_(store) {}
+  // Returns null for a checkpoint without a valid manifest.
+  const std::map<std::string, std::string>* Of(CheckpointName name) {
+    const auto [place, is_new] = read_.try_emplace(name);
+    if (is_new) {
+      absl::StatusOr<Manifest> manifest = ReadManifest(store_, name.ToString());
+      if (manifest.ok()) place->second = std::move(manifest->small);
+    }
+    return place->second ? &*place->second : nullptr;
+  }
+
+ private:
+  ObjectStore& store_;
+  std::map<CheckpointName, std::optional<std::map<std::string, std::string>>> read_;
+};
+
 // Returns which of these to delete so that the best stay.
-std::vector<CheckpointName> WorseThanBest(ObjectStore& store, std::vector<CheckpointName> committed,
+std::vector<CheckpointName> WorseThanBest(SmallStates& small, const std::vector<CheckpointName>& committed,
                                           CheckpointName just_saved, int keep, const KeepBest& best) {
   std::vector<ScoredCheckpoint> scored;
   for (const CheckpointName& name : committed) {
     if (name > just_saved) continue;
-    const absl::StatusOr<Manifest> manifest = ReadManifest(store, name.ToString());
-    if (manifest.ok()) scored.push_back({name, ScoreOf(manifest->small, best.monitor)});
+    if (const auto* state = small.Of(name)) scored.push_back({name, ScoreOf(*state, best.monitor)});
   }
   return CheckpointsWorseThanBest(std::move(scored), just_saved, keep, best);
 }
 
-absl::Status DeleteWhole(ObjectStore& store, CheckpointName name) {
-  if (const auto manifest = ReadManifest(store, name.ToString()); manifest.ok())
-    RETURN_IF_ERROR(DeleteLink(store, manifest->small, name));
+absl::Status DeleteWhole(ObjectStore& store, SmallStates& small, CheckpointName name) {
+  if (const auto* state = small.Of(name)) RETURN_IF_ERROR(DeleteLink(store, *state, name));
   RETURN_IF_ERROR(store.Delete(ManifestKey(name.ToString())));
   return store.DeleteTree(name.ToString());
 }
@@ -165,9 +183,10 @@ absl::Status DeleteOld(ObjectStore& store, CheckpointName just_saved, int keep, 
     if (name == just_saved && step.attempts.size() > 1)
       RETURN_IF_ERROR(DeleteUncommitted(store, name.ToString(), step, nullptr));
   }
-  const std::vector<CheckpointName> old = best.count > 0 ? WorseThanBest(store, committed, just_saved, keep, best)
+  SmallStates small(store);
+  const std::vector<CheckpointName> old = best.count > 0 ? WorseThanBest(small, committed, just_saved, keep, best)
                                                          : CheckpointsToDelete(committed, just_saved, keep);
-  for (const CheckpointName& name : old) RETURN_IF_ERROR(DeleteWhole(store, name));
+  for (const CheckpointName& name : old) RETURN_IF_ERROR(DeleteWhole(store, small, name));
   return absl::OkStatus();
 }
 

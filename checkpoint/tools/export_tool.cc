@@ -9,7 +9,6 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "checkpoint/folder/verify.h"
-#include "checkpoint/format/dtype.h"
 #include "checkpoint/tools/commands.h"
 #include "checkpoint/tools/composer_export.h"
 #include "checkpoint/tools/dcp_export.h"
@@ -79,23 +78,14 @@ absl::Status CheckForm(const ExportRequest& asked) {
 absl::StatusOr<ExportRequest> ReadRequest(const std::vector<std::string>& args) {
   ExportRequest asked;
   const std::vector<Option> options = {
-      {.name = "dtype",
-       .metavar = "TYPE",
-       .help = "what floating-point tensors become",
-       .set = IntoDType(&asked.weights.dtype)},
-      {.name = "max-shard-size",
-       .metavar = "SIZE",
-       .help = "of one file",
-       .fallback = "5GB",
-       .set = IntoByteSize(&asked.weights.max_shard_bytes)},
+      Valued("dtype", "TYPE", "what floating-point tensors become", "", IntoDType(&asked.weights.dtype)),
+      Valued("max-shard-size", "SIZE", "of one file", "5GB", IntoByteSize(&asked.weights.max_shard_bytes)),
       RenameOption(&asked.weights.renames),
-      {.name = "hf", .help = "also config.json and tokenizer files, for transformers", .set = IntoBool(&asked.hf)},
-      {.name = "adapter", .help = "only what LoRA trained, for the package peft", .set = IntoBool(&asked.adapter)},
-      {.name = "dcp", .help = "a folder that torch.distributed.checkpoint loads", .set = IntoBool(&asked.dcp)},
-      {.name = "weights-only",
-       .help = "of a file x.pt or with --dcp: without optimizer and time",
-       .set = IntoBool(&asked.weights_only)},
-      {.name = "overwrite", .help = "replace files that are there", .set = IntoBool(&asked.weights.overwrite)}};
+      Switch("hf", "also config.json and tokenizer files, for transformers", IntoBool(&asked.hf)),
+      Switch("adapter", "only what LoRA trained, for the package peft", IntoBool(&asked.adapter)),
+      Switch("dcp", "a folder that torch.distributed.checkpoint loads", IntoBool(&asked.dcp)),
+      Switch("weights-only", "of a file x.pt or with --dcp: without optimizer and time", IntoBool(&asked.weights_only)),
+      Switch("overwrite", "replace files that are there", IntoBool(&asked.weights.overwrite))};
   ASSIGN_OR_RETURN(const std::vector<std::string> paths, ParseToolArguments(options, args, 2));
   asked.from = paths[0];
   asked.into = paths[1];

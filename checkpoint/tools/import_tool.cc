@@ -64,13 +64,11 @@ absl::StatusOr<int> ImportTool(const std::vector<std::string>& args, const ToolC
   std::string key, run_name;
   bool overwrite = false, weights_only = false;
   const std::vector<Option> options = {
-      RenameOption(&rules),
-      {.name = "key", .metavar = "A/B", .help = "where in a torch.save file the tensors are", .set = IntoString(&key)},
-      {.name = "run-name", .metavar = "NAME", .help = "of the checkpoint", .set = IntoString(&run_name)},
-      {.name = "weights-only",
-       .help = "without optimizer and time of a checkpoint of the Python Composer",
-       .set = IntoBool(&weights_only)},
-      {.name = "overwrite", .help = "replace a checkpoint of this step that is there", .set = IntoBool(&overwrite)}};
+      RenameOption(&rules), Valued("key", "A/B", "where in a torch.save file the tensors are", "", IntoString(&key)),
+      Valued("run-name", "NAME", "of the checkpoint", "", IntoString(&run_name)),
+      Switch("weights-only", "without optimizer and time of a checkpoint of the Python Composer",
+             IntoBool(&weights_only)),
+      Switch("overwrite", "replace a checkpoint of this step that is there", IntoBool(&overwrite))};
   ASSIGN_OR_RETURN(const std::vector<std::string> paths, ParseToolArguments(options, args, 2));
   if (IsRemotePlace(paths[0]))
     return absl::InvalidArgumentError(

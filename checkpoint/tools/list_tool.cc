@@ -94,9 +94,8 @@ void PrintTable(const std::vector<Listed>& all, const ToolContext& context, bool
 
 absl::StatusOr<int> ListTool(const std::vector<std::string>& args, const ToolContext& context) {
   bool as_json = false, verify = false;
-  const std::vector<Option> options = {
-      {.name = "json", .help = "one JSON array", .set = IntoBool(&as_json)},
-      {.name = "verify", .help = "read everything and check every checksum", .set = IntoBool(&verify)}};
+  const std::vector<Option> options = {Switch("json", "one JSON array", IntoBool(&as_json)),
+                                       Switch("verify", "read everything and check every checksum", IntoBool(&verify))};
   ASSIGN_OR_RETURN(const std::vector<std::string> paths, ParseToolArguments(options, args, 1));
   ASSIGN_OR_RETURN(const CheckpointPlace place, FindCheckpointFolder(paths[0], context));
   ASSIGN_OR_RETURN(const std::vector<CheckpointName> names, CommittedCheckpoints(*place.store));

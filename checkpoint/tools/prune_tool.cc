@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "checkpoint/folder/cleanup.h"
 #include "checkpoint/folder/verify.h"
@@ -32,9 +30,9 @@ absl::StatusOr<int> PruneTool(const std::vector<std::string>& args, const ToolCo
   int keep = 0;
   bool dry_run = false, force = false;
   const std::vector<Option> options = {
-      {.name = "keep", .metavar = "N", .help = "how many of the newest stay", .set = IntoInt(&keep, 1, 1 << 30)},
-      {.name = "dry-run", .help = "say what would be deleted", .set = IntoBool(&dry_run)},
-      {.name = "force", .help = "also when a run may be saving there", .set = IntoBool(&force)}};
+      Valued("keep", "N", "how many of the newest stay", "", IntoInt(&keep, 1, 1 << 30)),
+      Switch("dry-run", "say what would be deleted", IntoBool(&dry_run)),
+      Switch("force", "also when a run may be saving there", IntoBool(&force))};
   ASSIGN_OR_RETURN(const std::vector<std::string> paths, ParseToolArguments(options, args, 1));
   if (keep == 0) return absl::InvalidArgumentError("--keep N is needed: how many of the newest stay");
   ASSIGN_OR_RETURN(const CheckpointPlace place, FindCheckpointFolder(paths[0], context));

@@ -76,45 +76,34 @@ class ProgressText {
 int CoresHere() { return static_cast<int>(std::max(1U, std::thread::hardware_concurrency())); }
 
 Option ThreadsOption(int& threads, const char* help) {
-  return {.name = "threads",
-          .metavar = "N",
-          .help = help,
-          .fallback = absl::StrCat(threads),
-          .set = IntoInt(&threads, 1, 1024)};
+  return Valued("threads", "N", help, absl::StrCat(threads), IntoInt(&threads, 1, 1024));
 }
 
 // How records are read, for write and stats.
 std::vector<Option> RecordFlags(RecordOptions& records) {
   return {
-      {.name = "format",
-       .metavar = "NAME",
-       .help =
-           "jsonl, csv, tsv, text, tokens, parquet, arrow or images (a folder by class); else the file's name tells",
-       .set = IntoString(&records.format)},
-      {.name = "row",
-       .metavar = "N",
-       .help = "tokens of a sample",
-       .set = [&records](absl::string_view text) -> absl::Status {
-         if (absl::SimpleAtoi(text, &records.row) && records.row >= 1) return absl::OkStatus();
-         return absl::InvalidArgumentError("must be a number of tokens");
-       }},
-      {.name = "dtype",
-       .metavar = "TYPE",
-       .help = "of raw files of tokens: uint8, uint16, int32, uint32 or int64",
-       .fallback = "uint16",
-       .set = [&records](absl::string_view text) -> absl::Status {
-         const std::pair<absl::string_view, TokenType> types[] = {{"uint8", TokenType::kUint8},
-                                                                  {"uint16", TokenType::kUint16},
-                                                                  {"int32", TokenType::kInt32},
-                                                                  {"uint32", TokenType::kUint32},
-                                                                  {"int64", TokenType::kInt64}};
-         for (const auto& [name, type] : types) {
-           if (name != text) continue;
-           records.type = type;
-           return absl::OkStatus();
-         }
-         return absl::InvalidArgumentError("must be uint8, uint16, int32, uint32 or int64");
-       }}};
+      Valued("format", "NAME",
+             "jsonl, csv, tsv, text, tokens, parquet, arrow or images (a folder by class); else the file's name tells",
+             "", IntoString(&records.format)),
+      Valued("row", "N", "tokens of a sample", "",
+             [&records](absl::string_view text) -> absl::Status {
+               if (absl::SimpleAtoi(text, &records.row) && records.row >= 1) return absl::OkStatus();
+               return absl::InvalidArgumentError("must be a number of tokens");
+             }),
+      Valued("dtype", "TYPE", "of raw files of tokens: uint8, uint16, int32, uint32 or int64", "uint16",
+             [&records](absl::string_view text) -> absl::Status {
+               const std::pair<absl::string_view, TokenType> types[] = {{"uint8", TokenType::kUint8},
+                                                                        {"uint16", TokenType::kUint16},
+                                                                        {"int32", TokenType::kInt32},
+                                                                        {"uint32", TokenType::kUint32},
+                                                                        {"int64", TokenType::kInt64}};
+               for (const auto& [name, type] : types) {
+                 if (name != text) continue;
+                 records.type = type;
+                 return absl::OkStatus();
+               }
+               return absl::InvalidArgumentError("must be uint8, uint16, int32, uint32 or int64");
+             })};
 }
 
 absl::StatusOr<int> Write(const std::vector<std::string>& args, const Context& context) {
@@ -122,37 +111,25 @@ absl::StatusOr<int> Write(const std::vector<std::string>& args, const Context& c
   WriteMdsOptions write{.threads = CoresHere()};
   MdsWriterOptions& options = write.writer;
   std::string size_limit = "67108864";
-  std::vector<Option> table = {{.name = "columns",
-                                .metavar = "NAME:ENCODING,…",
-                                .help = "columns and their encodings; without it those of the first line",
-                                .set = [&](absl::string_view text) { return ReadColumns(text, options); }},
-                               {.name = "compression",
-                                .metavar = "NAME[:LEVEL]",
-                                .help = "zstd, gz, bz2, snappy or br",
-                                .set = IntoString(&options.compression)},
-                               {.name = "hashes",
-                                .metavar = "NAME,…",
-                                .help = "hashes that the index keeps of each shard: sha1, xxh64, …",
-                                .set =
-                                    [&](absl::string_view text) {
-                                      options.hashes = absl::StrSplit(text, ',', absl::SkipEmpty());
-                                      std::sort(options.hashes.begin(), options.hashes.end());
-                                      return absl::OkStatus();
-                                    }},
-                               {.name = "size-limit",
-                                .metavar = "BYTES",
-                                .help = "of a shard",
-                                .fallback = size_limit,
-                                .set = [&](absl::string_view text) -> absl::Status {
-                                  int64_t bytes = 0;
-                                  if (!absl::SimpleAtoi(text, &bytes) || bytes < 1)
-                                    return absl::InvalidArgumentError("must be a number of bytes");
-                                  options.size_limit = bytes;
-                                  return absl::OkStatus();
-                                }}};
+  std::vector<Option> table = {
+      Valued("columns", "NAME:ENCODING,…", "columns and their encodings; without it those of the first line", "",
+             [&](absl::string_view text) { return ReadColumns(text, options); }),
+      Valued("compression", "NAME[:LEVEL]", "zstd, gz, bz2, snappy or br", "", IntoString(&options.compression)),
+      Valued("hashes", "NAME,…", "hashes that the index keeps of each shard: sha1, xxh64, …", "",
+             [&](absl::string_view text) {
+               options.hashes = absl::StrSplit(text, ',', absl::SkipEmpty());
+               std::sort(options.hashes.begin(), options.hashes.end());
+               return absl::OkStatus();
+             }),
+      Valued("size-limit", "BYTES", "of a shard", size_limit, [&](absl::string_view text) -> absl::Status {
+        int64_t bytes = 0;
+        if (!absl::SimpleAtoi(text, &bytes) || bytes < 1)
+          return absl::InvalidArgumentError("must be a number of bytes");
+        options.size_limit = bytes;
+        return absl::OkStatus();
+      })};
   table.push_back(ThreadsOption(write.threads, "that encode, compress and store"));
-  table.push_back(
-      {.name = "restart", .help = "begin anew, whatever an unfinished write left", .set = IntoBool(&write.restart)});
+  table.push_back(Switch("restart", "begin anew, whatever an unfinished write left", IntoBool(&write.restart)));
   for (Option& option : RecordFlags(read)) table.push_back(std::move(option));
   ASSIGN_OR_RETURN(const std::vector<std::string> paths, ParseToolArguments(table, args, 2));
   read.paths = {paths[0]};
@@ -173,10 +150,8 @@ absl::StatusOr<int> Stats(const std::vector<std::string>& args, const Context& c
   std::vector<Option> table = RecordFlags(read);
   std::string tokenizer;
   table.push_back(ThreadsOption(threads, "that read"));
-  table.push_back({.name = "tokenizer",
-                   .metavar = "PATH",
-                   .help = "whose tokens of texts are counted, as `composer tokenize` opens it",
-                   .set = IntoString(&tokenizer)});
+  table.push_back(Valued("tokenizer", "PATH", "whose tokens of texts are counted, as `composer tokenize` opens it", "",
+                         IntoString(&tokenizer)));
   ASSIGN_OR_RETURN(read.paths, ParseToolArguments(table, args, 1));
   TokenCounter count_tokens;
   if (!tokenizer.empty()) {
@@ -203,16 +178,9 @@ absl::StatusOr<int> Bench(const std::vector<std::string>& args, const Context& c
       return absl::InvalidArgumentError("must be a number of at least 1");
     };
   };
-  const std::vector<Option> table = {{.name = "samples",
-                                      .metavar = "N",
-                                      .help = "that are read at most, twice",
-                                      .fallback = absl::StrCat(options.samples),
-                                      .set = count(&options.samples)},
-                                     {.name = "canonical-nodes",
-                                      .metavar = "N",
-                                      .help = "of the order, py1e",
-                                      .fallback = "1",
-                                      .set = count(&options.order.canonical_nodes)}};
+  const std::vector<Option> table = {
+      Valued("samples", "N", "that are read at most, twice", absl::StrCat(options.samples), count(&options.samples)),
+      Valued("canonical-nodes", "N", "of the order, py1e", "1", count(&options.order.canonical_nodes))};
   ASSIGN_OR_RETURN(const std::vector<std::string> paths, ParseToolArguments(table, args, 1));
   if (IsRemotePlace(paths[0])) return absl::InvalidArgumentError("bench reads a folder, not a bucket");
   ASSIGN_OR_RETURN(const std::string text, BenchMds(paths[0], options));

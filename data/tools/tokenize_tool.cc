@@ -8,7 +8,6 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/option_help.h"
 #include "base/options.h"
@@ -75,30 +74,21 @@ absl::Status TokenizeLines(const TextTokenizer& tokenizer, const TokenizeOptions
 }
 
 std::vector<Option> TokenizeTable(TokenizeOptions& options) {
-  return {
-      {.name = "decode", .help = "numbers into text", .set = IntoBool(&options.decode)},
-      {.name = "count", .help = "print only lines, bytes and tokens", .set = IntoBool(&options.count)},
-      {.name = "spans",
-       .help = "with the bytes of the line that each token stands for",
-       .set = IntoBool(&options.spans)},
-      {.name = "no-special-tokens", .help = "without those that are added to a text", .set = IntoBool(&options.plain)},
-      {.name = "pattern",
-       .metavar = "NAME",
-       .help = "of a .tiktoken file: gpt2, cl100k, qwen2 or o200k",
-       .fallback = "cl100k",
-       .set =
-           [&](absl::string_view text) {
-             const auto pattern = PatternOfName(text);
-             if (pattern.ok()) options.open.pattern = *pattern;
-             return pattern.status();
-           }},
-      {.name = "special",
-       .metavar = "TOKEN,…",
-       .help = "of a .tiktoken file: its special tokens, in order",
-       .set = [&](absl::string_view text) {
-         options.open.special = absl::StrSplit(text, ',', absl::SkipEmpty());
-         return absl::OkStatus();
-       }}};
+  return {Switch("decode", "numbers into text", IntoBool(&options.decode)),
+          Switch("count", "print only lines, bytes and tokens", IntoBool(&options.count)),
+          Switch("spans", "with the bytes of the line that each token stands for", IntoBool(&options.spans)),
+          Switch("no-special-tokens", "without those that are added to a text", IntoBool(&options.plain)),
+          Valued("pattern", "NAME", "of a .tiktoken file: gpt2, cl100k, qwen2 or o200k", "cl100k",
+                 [&](absl::string_view text) {
+                   const auto pattern = PatternOfName(text);
+                   if (pattern.ok()) options.open.pattern = *pattern;
+                   return pattern.status();
+                 }),
+          Valued("special", "TOKEN,…", "of a .tiktoken file: its special tokens, in order", "",
+                 [&](absl::string_view text) {
+                   options.open.special = absl::StrSplit(text, ',', absl::SkipEmpty());
+                   return absl::OkStatus();
+                 })};
 }
 
 absl::Status Tokenize(const std::vector<std::string>& args, std::istream& in, std::ostream& out) {

@@ -2,7 +2,6 @@
 #include "data/tools/train_tokenizer_tool.h"
 
 #include <cstdint>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -30,34 +29,19 @@ struct TrainTokenizerOptions {
 };
 
 std::vector<Option> TrainTable(TrainTokenizerOptions& options) {
-  return {{.name = "model",
-           .metavar = "NAME",
-           .help = "bpe (of bytes, as GPT-2's) or wordpiece (as BERT's)",
-           .fallback = options.model,
-           .set = IntoChoice(&options.model, {"bpe", "wordpiece"})},
-          {.name = "vocab-size",
-           .metavar = "N",
-           .help = "tokens in all",
-           .fallback = absl::StrCat(options.vocab_size),
-           .set = IntoInt(&options.vocab_size, 1, 10'000'000)},
-          {.name = "min-frequency",
-           .metavar = "N",
-           .help = "how often a pair must come to become a token",
-           .fallback = absl::StrCat(options.min_frequency),
-           .set = IntoInt(&options.min_frequency, 0, 1'000'000'000)},
-          {.name = "special",
-           .metavar = "TOKEN,…",
-           .help = "special tokens, which get the first numbers",
-           .fallback = "<|endoftext|>, or BERT's five",
-           .set =
-               [&](absl::string_view text) {
-                 options.special = absl::StrSplit(text, ',');
-                 return absl::OkStatus();
-               }},
-          {.name = "key",
-           .metavar = "NAME",
-           .help = "the lines are JSON objects, and this is the key of the text",
-           .set = IntoString(&options.key)}};
+  return {Valued("model", "NAME", "bpe (of bytes, as GPT-2's) or wordpiece (as BERT's)", options.model,
+                 IntoChoice(&options.model, {"bpe", "wordpiece"})),
+          Valued("vocab-size", "N", "tokens in all", absl::StrCat(options.vocab_size),
+                 IntoInt(&options.vocab_size, 1, 10'000'000)),
+          Valued("min-frequency", "N", "how often a pair must come to become a token",
+                 absl::StrCat(options.min_frequency), IntoInt(&options.min_frequency, 0, 1'000'000'000)),
+          Valued("special", "TOKEN,…", "special tokens, which get the first numbers", "<|endoftext|>, or BERT's five",
+                 [&](absl::string_view text) {
+                   options.special = absl::StrSplit(text, ',');
+                   return absl::OkStatus();
+                 }),
+          Valued("key", "NAME", "the lines are JSON objects, and this is the key of the text", "",
+                 IntoString(&options.key))};
 }
 
 absl::StatusOr<std::string> TextOf(const std::string& line, const std::string& key) {

@@ -48,58 +48,40 @@ struct Arguments {
 };
 
 std::vector<Option> CommonOptions(Arguments& a) {
-  std::vector<Option> table = {{.name = "at",
-                                .metavar = "HOST:PORT",
-                                .help = "ask this launcher's --control-port",
-                                .fallback = "a job of this machine",
-                                .set = IntoString(&a.at)},
-                               {.name = "help", .short_name = 'h', .help = "print this", .set = IntoBool(&a.help)}};
+  std::vector<Option> table = {
+      Valued("at", "HOST:PORT", "ask this launcher's --control-port", "a job of this machine", IntoString(&a.at)),
+      HelpSwitch(&a.help)};
   for (Option& option : SecurityOptions(&a.security)) table.push_back(std::move(option));
   return table;
 }
 
 std::vector<Option> StatusOptions(Arguments& a) {
-  return {
-      {.name = "json", .help = "one JSON object", .set = IntoBool(&a.json)},
-      {.name = "watch", .short_name = 'w', .help = "again each second until the job ends", .set = IntoBool(&a.watch)}};
+  return {Switch("json", "one JSON object", IntoBool(&a.json)),
+          Switch("watch", "again each second until the job ends", IntoBool(&a.watch), 'w')};
 }
 
 std::vector<Option> TopOptions(Arguments&) { return {}; }
 
 std::vector<Option> SaveOptions(Arguments& a) {
-  return {{.name = "wait", .help = "return when the checkpoint is there, and say where", .set = IntoBool(&a.wait)},
-          {.name = "all", .help = "every job of yours on this machine", .set = IntoBool(&a.all)}};
+  return {Switch("wait", "return when the checkpoint is there, and say where", IntoBool(&a.wait)),
+          Switch("all", "every job of yours on this machine", IntoBool(&a.all))};
 }
 
 std::vector<Option> InspectOptions(Arguments& a) {
-  return {{.name = "all", .help = "every job of yours on this machine", .set = IntoBool(&a.all)}};
+  return {Switch("all", "every job of yours on this machine", IntoBool(&a.all))};
 }
 
 std::vector<Option> EndOptions(Arguments& a) {
-  return {{.name = "wait", .help = "return when the launcher has ended, and say how", .set = IntoBool(&a.wait)},
-          {.name = "all", .help = "every job of yours on this machine", .set = IntoBool(&a.all)}};
+  return {Switch("wait", "return when the launcher has ended, and say how", IntoBool(&a.wait)),
+          Switch("all", "every job of yours on this machine", IntoBool(&a.all))};
 }
 
 std::vector<Option> LogsOptions(Arguments& a) {
-  return {{.name = "rank",
-           .short_name = 'r',
-           .metavar = "N",
-           .help = "whose",
-           .fallback = "0",
-           .set = IntoInt(&a.rank, 0, 10'000'000)},
-          {.name = "generation",
-           .short_name = 'g',
-           .metavar = "N",
-           .help = "which attempt of the launch",
-           .fallback = "the newest",
-           .set = IntoInt(&a.generation, 1, std::numeric_limits<int>::max())},
-          {.name = "lines",
-           .short_name = 'n',
-           .metavar = "N",
-           .help = "only the last lines",
-           .fallback = "all",
-           .set = IntoInt(&a.lines, 0, 1'000'000'000)},
-          {.name = "follow", .short_name = 'f', .help = "go on while the job runs", .set = IntoBool(&a.follow)}};
+  return {Valued("rank", "N", "whose", "0", IntoInt(&a.rank, 0, 10'000'000), 'r'),
+          Valued("generation", "N", "which attempt of the launch", "the newest",
+                 IntoInt(&a.generation, 1, std::numeric_limits<int>::max()), 'g'),
+          Valued("lines", "N", "only the last lines", "all", IntoInt(&a.lines, 0, 1'000'000'000), 'n'),
+          Switch("follow", "go on while the job runs", IntoBool(&a.follow), 'f')};
 }
 
 int ExitCode(const absl::Status& status) {

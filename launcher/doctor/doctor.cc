@@ -40,13 +40,9 @@ int DoctorCommand(const std::vector<std::string>& arguments, const Environment& 
   bool json = false, help = false;
   std::string run_folder = "runs";
   const std::vector<Option> table = {
-      {.name = "json", .help = "print JSON", .set = IntoBool(&json)},
-      {.name = "run-folder",
-       .metavar = "FOLDER",
-       .help = "where checkpoints are to go",
-       .fallback = run_folder,
-       .set = IntoString(&run_folder)},
-      {.name = "help", .short_name = 'h', .help = "print this", .set = IntoBool(&help)},
+      Switch("json", "print JSON", IntoBool(&json)),
+      Valued("run-folder", "FOLDER", "where checkpoints are to go", run_folder, IntoString(&run_folder)),
+      HelpSwitch(&help),
   };
   const auto parsed = ParseOptions(table, arguments, environment);
   if (!parsed.ok()) return UserError(parsed.status().message());

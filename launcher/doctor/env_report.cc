@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <map>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -128,7 +127,7 @@ std::string GatherEnvironmentReport(const Environment& environment) {
 
 int EnvCommand(const std::vector<std::string>& arguments, const Environment& environment) {
   bool help = false;
-  const std::vector<Option> table = {{.name = "help", .short_name = 'h', .help = "print this", .set = IntoBool(&help)}};
+  const std::vector<Option> table = {HelpSwitch(&help)};
   const auto parsed = ParseOptions(table, arguments, environment);
   if (!parsed.ok() || !parsed->rest.empty()) {
     PrintErrorToUser(parsed.ok() ? "env takes no arguments" : parsed.status().message());

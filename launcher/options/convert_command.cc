@@ -34,12 +34,8 @@ int ConvertCommand(const std::vector<std::string>& arguments, const Environment&
   std::string output;
   bool help = false;
   const std::vector<Option> table = {
-      {.name = "output",
-       .short_name = 'o',
-       .metavar = "FILE",
-       .help = "write there, not to standard output",
-       .set = IntoString(&output)},
-      {.name = "help", .short_name = 'h', .help = "print this", .set = IntoBool(&help)},
+      Valued("output", "FILE", "write there, not to standard output", "", IntoString(&output), 'o'),
+      HelpSwitch(&help),
   };
   const auto parsed = ParseOptions(table, arguments, environment);
   if (!parsed.ok()) return UserError(parsed.status().message());

@@ -68,7 +68,7 @@ absl::StatusOr<std::string> DescribeMethod(absl::string_view name, size_t column
 int MethodsCommand(const std::vector<std::string>& arguments, const Environment& environment) {
   bool help = false;
   const std::vector<Option> table = {
-      {.name = "help", .short_name = 'h', .help = "print this", .set = IntoBool(&help)},
+      HelpSwitch(&help),
   };
   const auto parsed = ParseOptions(table, arguments, environment);
   if (!parsed.ok()) return UserError(parsed.status().message());

@@ -50,33 +50,22 @@ struct SpeedrunOptions {
 };
 
 std::vector<Option> OptionsInto(SpeedrunOptions& options) {
-  return {{.name = "seeds",
-           .metavar = "N",
-           .help = "runs of each arm",
-           .fallback = "10",
-           .set = IntoInt(&options.seeds, 1, 10000)},
-          {.name = "first-seed",
-           .metavar = "N",
-           .help = "the seed of the first run; the others follow",
-           .fallback = "1",
-           .set = IntoInt(&options.first_seed, 0, 1000000)},
-          {.name = "folder",
-           .metavar = "FOLDER",
-           .help = "where runs and TASK.jsonl are; finished runs there are not repeated",
-           .fallback = "speedrun",
-           .set = IntoString(&options.folder)},
+  return {Valued("seeds", "N", "runs of each arm", "10", IntoInt(&options.seeds, 1, 10000)),
+          Valued("first-seed", "N", "the seed of the first run; the others follow", "1",
+                 IntoInt(&options.first_seed, 0, 1000000)),
+          Valued("folder", "FOLDER", "where runs and TASK.jsonl are; finished runs there are not repeated", "speedrun",
+                 IntoString(&options.folder)),
           {.name = "arm",
            .metavar = "ARM",
            .help = "recipe, plain or both",
            .fallback = "both",
            .set = IntoChoice(&options.arm, {"recipe", "plain", "both"}),
            .choices = {"recipe", "plain", "both"}},
-          {.name = "quality",
-           .metavar = "X",
-           .help = "what the metric is to reach in an evaluation (fashion: accuracy 0.93; gpt: loss 1.80; bert: 4.70)",
-           .set = IntoString(&options.quality)},
-          {.name = "json", .help = "print the result as JSON", .set = IntoBool(&options.json)},
-          {.name = "help", .short_name = 'h', .help = "print this", .set = IntoBool(&options.help)}};
+          Valued("quality", "X",
+                 "what the metric is to reach in an evaluation (fashion: accuracy 0.93; gpt: loss 1.80; bert: 4.70)",
+                 "", IntoString(&options.quality)),
+          Switch("json", "print the result as JSON", IntoBool(&options.json)),
+          HelpSwitch(&options.help)};
 }
 
 // Flags may stand anywhere; of the other words the first is the task and the rest are key=value.

@@ -64,9 +64,7 @@ int SyncRun(const std::string& folder, const Environment& environment, const std
 
 int SyncCommand(const std::vector<std::string>& arguments, const Environment& environment, std::shared_ptr<Http> http) {
   const std::vector<Option> flags = {
-      {.name = "help", .short_name = 'h', .help = "print this", .set = [](absl::string_view) {
-         return absl::OkStatus();
-       }}};
+      Switch("help", "print this", [](absl::string_view) { return absl::OkStatus(); }, 'h')};
   const ViewCall call = ParseView("composer sync RUN ...",
                                   "Sends what the trackers of ended runs have not received. RUN is a run folder or the "
                                   "name of one in runs/. Keys and passwords come from the environment, as in a run.",
