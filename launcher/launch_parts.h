@@ -1,4 +1,4 @@
-// What a launch tells its parts: the client of the rendezvous, the supervisor, and this node's share of the memory tier.
+// What a launch tells its parts: the client of the rendezvous, the supervisor, this node's share of the memory tier.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "proto/worker.grpc.pb.h"
-#include "worker/exit_codes.h"
 
 namespace composer {
 namespace {

@@ -16,7 +16,7 @@
 #include "trainer/collectives/tcp_store.h"
 #include "trainer/core/torch_status.h"
 #include "worker/exit_codes.h"
-#include "worker/peer_discovery.h"
+#include "worker/peer_store.h"
 #include "worker/store.h"
 
 namespace composer {
@@ -32,6 +32,24 @@ proto::ExitReport ReportOf(const WorkerContext& context, const absl::Status& sta
 }
 
 namespace {
+
+std::string AddressKey(int launcher) { return absl::StrCat("address/", launcher); }
+
+// Returns the memory tier of this world as a PeerStore; null when the launcher keeps none. Must be called by all ranks.
+// `addresses` is a store for keys that never change once set, used only for this; null with one rank. `hub` is the
+// channel to the launcher's socket. Throws what the store throws.
+std::shared_ptr<ObjectStore> OpenPeerMemory(const RankEnvironment& place, const std::shared_ptr<grpc::Channel>& hub,
+                                            const c10::intrusive_ptr<c10d::Store>& addresses) {
+  if (place.peer_memory.empty()) return nullptr;
+  PeerStore::Options options = {.folder = place.peer_memory, .hub = hub, .peers = {}};
+  if (place.launchers > 1 && addresses != nullptr && !place.peer_address.empty()) {
+    addresses->set(AddressKey(place.node_rank), place.peer_address);  // all workers of a node set the same value
+    std::vector<std::string> keys;
+    for (const int peer : PeersInOrder(place.node_rank, place.launchers)) keys.push_back(AddressKey(peer));
+    for (const auto& value : addresses->multiGet(keys)) options.peers.emplace_back(value.begin(), value.end());
+  }
+  return std::make_shared<PeerStore>(options);
+}
 
 // NCCL's own time-out comes after the watch's, which knows more.
 constexpr std::chrono::seconds kWatchFirst{60};

@@ -41,32 +41,26 @@ struct ModelExportOptions {
 bool IsOnnx(const std::string& path) { return absl::EndsWith(path, ".onnx"); }
 
 std::vector<Option> ModelExportFlags(ModelExportOptions& options) {
-  return {{.name = "length",
-           .metavar = "N",
-           .help = "tokens of a text; without it what a language model takes",
-           .set = IntoInt(&options.length, 1, 1 << 20)},
-          {.name = "shape",
-           .metavar = "CxHxW",
-           .help = "of a sample that is no text: 3x32x32",
-           .set = [&options](absl::string_view text) -> absl::Status {
-             for (const absl::string_view part : absl::StrSplit(text, 'x')) {
-               int64_t size = 0;
-               if (!absl::SimpleAtoi(part, &size) || size < 1 || size > (1 << 20))
-                 return absl::InvalidArgumentError("must be sizes joined by x, such as 3x32x32");
-               options.shape.push_back(size);
-             }
-             return static_cast<int64_t>(options.shape.size()) <= kMostSizes
-                        ? absl::OkStatus()
-                        : absl::InvalidArgumentError("has too many sizes");
-           }},
-          {.name = "quantize",
-           .metavar = "int8",
-           .help = "weights of x.onnx as int8 with a scale for each output",
-           .set = [&options](absl::string_view text) -> absl::Status {
-             options.weights = OnnxWeights::kInt8;
-             return text == "int8" ? absl::OkStatus() : absl::InvalidArgumentError("must be int8");
-           }},
-          {.name = "overwrite", .help = "replace a file that is there", .set = IntoBool(&options.overwrite)}};
+  return {Valued("length", "N", "tokens of a text; without it what a language model takes", "",
+                 IntoInt(&options.length, 1, 1 << 20)),
+          Valued("shape", "CxHxW", "of a sample that is no text: 3x32x32", "",
+                 [&options](absl::string_view text) -> absl::Status {
+                   for (const absl::string_view part : absl::StrSplit(text, 'x')) {
+                     int64_t size = 0;
+                     if (!absl::SimpleAtoi(part, &size) || size < 1 || size > (1 << 20))
+                       return absl::InvalidArgumentError("must be sizes joined by x, such as 3x32x32");
+                     options.shape.push_back(size);
+                   }
+                   return static_cast<int64_t>(options.shape.size()) <= kMostSizes
+                              ? absl::OkStatus()
+                              : absl::InvalidArgumentError("has too many sizes");
+                 }),
+          Valued("quantize", "int8", "weights of x.onnx as int8 with a scale for each output", "",
+                 [&options](absl::string_view text) -> absl::Status {
+                   options.weights = OnnxWeights::kInt8;
+                   return text == "int8" ? absl::OkStatus() : absl::InvalidArgumentError("must be int8");
+                 }),
+          Switch("overwrite", "replace a file that is there", IntoBool(&options.overwrite))};
 }
 
 // Finds the config.yaml of the run that a path belongs to: of the run's folder, or of a checkpoint below it.

@@ -43,16 +43,9 @@ struct PlanOptions {
 };
 
 std::vector<Option> PlanTable(PlanOptions& options) {
-  return {{.name = "nproc",
-           .short_name = 'n',
-           .metavar = "N",
-           .help = "ranks",
-           .fallback = "1",
-           .set = IntoInt(&options.ranks, 1, 1 << 20)},
-          {.name = "gpu",
-           .metavar = "NAME",
-           .help = absl::StrCat("what each rank has: ", absl::StrJoin(GpuNames(), ", ")),
-           .set = IntoString(&options.gpu)}};
+  return {Valued("nproc", "N", "ranks", "1", IntoInt(&options.ranks, 1, 1 << 20), 'n'),
+          Valued("gpu", "NAME", absl::StrCat("what each rank has: ", absl::StrJoin(GpuNames(), ", ")), "",
+                 IntoString(&options.gpu))};
 }
 
 absl::StatusOr<PlanOptions> ReadPlanOptions(const std::vector<std::string>& args) {

@@ -50,31 +50,14 @@ OptionSetter IntoCount(int64_t* target, int64_t least) {
 }
 
 std::vector<Option> TableOf(ShowOptions& options) {
-  return {{.name = "samples",
-           .short_name = 'n',
-           .metavar = "N",
-           .help = "samples that are shown",
-           .fallback = absl::StrCat(options.samples),
-           .set = IntoCount(&options.samples, 1)},
-          {.name = "dataloader",
-           .metavar = "LABEL",
-           .help = "train, or the label of one of eval_dataloader",
-           .fallback = options.dataloader,
-           .set = IntoString(&options.dataloader)},
-          {.name = "epoch",
-           .metavar = "N",
-           .help = "of the order and of what transforms draw",
-           .fallback = "0",
-           .set = IntoCount(&options.epoch, 0)},
-          {.name = "characters",
-           .metavar = "N",
-           .help = "bytes of a text that are printed; 0: all",
-           .fallback = absl::StrCat(options.characters),
-           .set = IntoCount(&options.characters, 0)},
-          {.name = "png",
-           .metavar = "FILE",
-           .help = "a grid of the samples' inputs, if they are pictures",
-           .set = IntoString(&options.png)}};
+  return {Valued("samples", "N", "samples that are shown", absl::StrCat(options.samples),
+                 IntoCount(&options.samples, 1), 'n'),
+          Valued("dataloader", "LABEL", "train, or the label of one of eval_dataloader", options.dataloader,
+                 IntoString(&options.dataloader)),
+          Valued("epoch", "N", "of the order and of what transforms draw", "0", IntoCount(&options.epoch, 0)),
+          Valued("characters", "N", "bytes of a text that are printed; 0: all", absl::StrCat(options.characters),
+                 IntoCount(&options.characters, 0)),
+          Valued("png", "FILE", "a grid of the samples' inputs, if they are pictures", "", IntoString(&options.png))};
 }
 
 absl::StatusOr<ShowOptions> ReadOptions(const std::vector<std::string>& args) {

@@ -2,7 +2,6 @@
 #include "worker/store_command.h"
 
 #include "absl/time/clock.h"
-#include "base/option_help.h"
 #include "base/printable.h"
 #include "contract/exit_code.h"
 #include "storage/check_store.h"
