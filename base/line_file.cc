@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/file.h"
-#include "base/status_macros.h"
 
 namespace composer {
 namespace {

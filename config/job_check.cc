@@ -2,10 +2,8 @@
 #include "config/job_check.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "config/effective_config.h"
 #include "config/missing_keys.h"

@@ -9,7 +9,6 @@
 #include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "base/nearest_name.h"
-#include "base/status_macros.h"
 #include "fault/fail_at.h"
 #include "fault/throttle.h"
 #include "job/job_checkpoints.h"

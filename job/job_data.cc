@@ -2,7 +2,6 @@
 #include "job/job_data.h"
 
 #include <algorithm>
-#include <iterator>
 #include <optional>
 #include <utility>
 

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 
@@ -19,7 +18,6 @@
 #include "launcher/process/init_process.h"
 #include "launcher/process/spawner.h"
 #include "launcher/subcommands.h"
-#include "launcher/supervise/restart_policy.h"
 
 namespace composer {
 namespace {

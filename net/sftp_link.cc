@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <map>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"

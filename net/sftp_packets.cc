@@ -3,7 +3,6 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "base/status_macros.h"
 
 namespace composer {
 namespace {

@@ -2,7 +2,6 @@
 #include "storage/local_store.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"

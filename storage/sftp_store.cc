@@ -2,9 +2,7 @@
 #include "storage/sftp_store.h"
 
 #include <algorithm>
-#include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"

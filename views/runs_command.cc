@@ -10,7 +10,6 @@
 #include "absl/time/time.h"
 #include "base/file.h"
 #include "base/nearest_name.h"
-#include "base/status_macros.h"
 #include "config/document.h"
 #include "config/effective_config.h"
 #include "contract/exit_code.h"

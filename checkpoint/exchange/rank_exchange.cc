@@ -2,7 +2,6 @@
 #include "checkpoint/exchange/rank_exchange.h"
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <utility>
 

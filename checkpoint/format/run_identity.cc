@@ -5,7 +5,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/random.h"
 #include "base/status_macros.h"

@@ -7,11 +7,8 @@
 #include <utility>
 #include <variant>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
-#include "absl/types/span.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "checkpoint/folder/verify.h"

@@ -12,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
-#include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "checkpoint/folder/verify.h"
 #include "checkpoint/format/dtype.h"

@@ -6,7 +6,6 @@
 #include <jpeglib.h>
 
 #include <csetjmp>
-#include <cstdio>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"

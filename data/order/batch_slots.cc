@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/order/batch_slots.h"
 
-#include <algorithm>
-
 namespace composer {
 
 std::vector<std::vector<uint32_t>> DrawBatches(const std::vector<StreamPart>& parts, int64_t size,

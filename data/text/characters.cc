@@ -3,9 +3,6 @@
 
 #include <unicode/uchar.h>
 
-#include <cstring>
-#include <vector>
-
 #include "absl/container/flat_hash_map.h"
 
 namespace composer {

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"

@@ -7,7 +7,6 @@
 #include <atomic>
 #include <nlohmann/json.hpp>
 #include <thread>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"

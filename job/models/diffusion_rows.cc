@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/models/diffusion_rows.h"
 
-#include <utility>
-
-#include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "trainer/models/hf/hf_diffusion.h"
 #include "trainer/models/vision/conditional_unet.h"

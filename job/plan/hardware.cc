@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job/plan/hardware.h"
 
-#include <algorithm>
 #include <cmath>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/nearest_name.h"

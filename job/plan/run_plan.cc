@@ -8,7 +8,6 @@
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "trainer/callbacks/monitors/device_peaks.h"
-#include "trainer/optim/model_params.h"
 #include "trainer/parallel/fsdp/shard_units.h"
 #include "trainer/step_shape.h"
 

@@ -4,7 +4,6 @@
 #include <sys/un.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <map>
 #include <utility>

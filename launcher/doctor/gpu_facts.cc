@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cerrno>
-#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -15,7 +15,6 @@
 #include "absl/time/clock.h"
 #include "base/file.h"
 #include "base/process.h"
-#include "base/status_macros.h"
 #include "net/network_facts.h"
 
 namespace composer {

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launcher/platform/slurm_requeue.h"
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
-#include "base/status_macros.h"
 #include "contract/exit_code.h"
 #include "launcher/options/program.h"
 #include "launcher/platform/command_output.h"

@@ -20,7 +20,6 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "base/file.h"
-#include "base/status_macros.h"
 #include "contract/exit_code.h"
 #include "launcher/process/job_cgroup.h"
 #include "launcher/process/process_tree.h"

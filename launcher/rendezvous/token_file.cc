@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"

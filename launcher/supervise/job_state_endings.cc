@@ -6,7 +6,6 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "launcher/supervise/job_state_step.h"
 
 namespace composer {

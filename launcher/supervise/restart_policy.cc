@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "launcher/supervise/user_error.h"
 #include "launcher/workers/outside_fault.h"

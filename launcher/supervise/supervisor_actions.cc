@@ -1,7 +1,6 @@
 // How the supervisor carries out the actions that tell, record and start something; those that answer with an event are
 // in supervisor.cc.
 // SPDX-License-Identifier: Apache-2.0
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -10,7 +9,6 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "launcher/supervise/supervisor.h"
-#include "launcher/workers/node_resources.h"
 #include "launcher/workers/outside_fault.h"
 #include "launcher/workers/placement.h"
 

@@ -14,7 +14,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/file.h"
-#include "base/status_macros.h"
 #include "launcher/workers/worker_group.h"
 
 namespace composer {

@@ -9,7 +9,6 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "base/status_macros.h"
 #include "rendezvous/transport/openssl_handles.h"
 
 namespace composer {

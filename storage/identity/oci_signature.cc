@@ -3,8 +3,6 @@
 
 #include <openssl/sha.h>
 
-#include <vector>
-
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"

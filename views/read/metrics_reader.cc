@@ -8,7 +8,6 @@
 #include <iterator>
 #include <limits>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "views/read/flat_json.h"
