@@ -60,4 +60,12 @@ struct Batch {
 // counted.
 int64_t CountLossTokens(const Batch& batch);
 
+// The rows of texts that a batch may have, [B, T], and the masks of their padding.
+struct TextKey {
+  const char* tokens;
+  const char* mask;
+};
+inline constexpr TextKey kTextKeys[] = {
+    {"inputs", "attention_mask"}, {"positives", "positives_mask"}, {"negatives", "negatives_mask"}};
+
 }  // namespace composer

@@ -9,14 +9,6 @@
 
 namespace composer {
 
-// The rows of texts that a batch may have, [B, T], and the masks of their padding.
-struct TextKey {
-  const char* tokens;
-  const char* mask;
-};
-inline constexpr TextKey kTextKeys[] = {
-    {"inputs", "attention_mask"}, {"positives", "positives_mask"}, {"negatives", "negatives_mask"}};
-
 // Stacks tensors of one shape and dtype along a new first dimension; texts become Batch::texts. num_tokens is the
 // number of elements of `inputs` when these are integer rows. Throws c10::ValueError naming the samples and keys that
 // differ.

@@ -43,15 +43,6 @@ class DeferredOps {
   c10::impl::IncludeDispatchKeyGuard include_;
 };
 
-// Nothing is deferred within this scope, for tensors that must have memory at once, like a file's.
-class UndeferredScope {
- public:
-  UndeferredScope() : exclude_(c10::DispatchKey::DeferredInit) {}
-
- private:
-  c10::impl::ExcludeDispatchKeyGuard exclude_;
-};
-
 // Gives the tensor the data of another, which may be on another device; it stays the same object with the same
 // requires_grad. (Tensor::set_data refuses to leave the device meta.)
 void ReplaceData(const at::Tensor& tensor, const at::Tensor& data);

@@ -8,7 +8,6 @@
 #include <torch/types.h>
 
 #include <cmath>
-#include <optional>
 #include <vector>
 
 #include "absl/strings/match.h"

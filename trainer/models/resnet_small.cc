@@ -8,8 +8,6 @@
 #include <torch/nn/modules/conv.h>
 #include <torch/types.h>
 
-#include <string>
-
 #include "absl/strings/str_cat.h"
 #include "trainer/core/block.h"
 #include "trainer/layers/layer_list.h"

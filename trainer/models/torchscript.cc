@@ -16,7 +16,7 @@
 #include "absl/strings/str_split.h"
 #include "base/file.h"
 #include "trainer/core/torch_status.h"
-#include "trainer/init/deferred_ops.h"
+#include "trainer/layers/undeferred_scope.h"
 #include "trainer/loss/cross_entropy.h"
 #include "trainer/metrics/accuracy.h"
 #include "trainer/metrics/cross_entropy.h"

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "trainer/init/deferred_ops.h"
+#include "trainer/layers/undeferred_scope.h"
 
 namespace composer {
 namespace {

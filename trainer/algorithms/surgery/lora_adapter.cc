@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
@@ -16,7 +15,7 @@
 #include "checkpoint/format/json_text.h"
 #include "checkpoint/tools/weight_files.h"
 #include "trainer/core/model.h"
-#include "trainer/init/deferred_ops.h"
+#include "trainer/layers/undeferred_scope.h"
 
 namespace composer {
 namespace {

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/status_macros.h"
 #include "checkpoint/format/json_text.h"
 #include "trainer/core/torch_status.h"
 

@@ -2,9 +2,7 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
-#include <cmath>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "trainer/models/hf/hf_families.h"
 #include "trainer/models/text/gpt2.h"

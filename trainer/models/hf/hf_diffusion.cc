@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "trainer/core/torch_status.h"
-#include "trainer/init/deferred_ops.h"
+#include "trainer/layers/undeferred_scope.h"
 #include "trainer/models/hf/hf_model.h"
 #include "trainer/models/hf/hf_weights.h"
 

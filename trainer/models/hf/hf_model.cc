@@ -13,7 +13,7 @@
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
 #include "trainer/core/torch_status.h"
-#include "trainer/init/deferred_ops.h"
+#include "trainer/layers/undeferred_scope.h"
 #include "trainer/models/hf/hf_weights.h"
 #include "trainer/models/hf/timm_vit.h"
 

@@ -4,7 +4,6 @@
 #include <torch/types.h>
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 

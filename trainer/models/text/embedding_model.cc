@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 
-#include "trainer/data/collators.h"
 #include "trainer/layers/no_autocast.h"
 #include "trainer/metrics/recall_at_k.h"
 #include "trainer/models/text/decoder_model.h"

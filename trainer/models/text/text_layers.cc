@@ -8,8 +8,6 @@
 #include <torch/nn/modules/normalization.h>
 #include <torch/types.h>
 
-#include "absl/strings/match.h"
-
 namespace composer {
 
 RmsNormLayer::RmsNormLayer(int64_t width, double eps)

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "trainer/init/deferred_ops.h"
+#include "trainer/layers/undeferred_scope.h"
 
 namespace composer {
 namespace {

@@ -17,7 +17,7 @@
 #include "absl/types/span.h"
 #include "checkpoint/tools/weight_files.h"
 #include "trainer/core/dataset.h"
-#include "trainer/init/deferred_ops.h"
+#include "trainer/layers/undeferred_scope.h"
 
 namespace composer {
 

@@ -11,7 +11,7 @@
 
 #include "checkpoint/tools/weight_files.h"
 #include "trainer/core/model.h"
-#include "trainer/init/deferred_ops.h"
+#include "trainer/layers/undeferred_scope.h"
 #include "trainer/models/vision/deeplabv3.h"
 #include "trainer/models/vision/efficientnet.h"
 #include "trainer/models/vision/resnet.h"
