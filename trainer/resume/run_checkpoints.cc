@@ -72,7 +72,6 @@ StateDict RunCheckpoints::Collect(const State& state) const {
     if (!ignored.Has(key)) dict.small[key] = std::move(json);
   }
   if (options_.save_metrics && state.identity.rank == 0) dict.small[kMetricsKey] = SavedMetrics(state);
-  AddNames(options_, state, dict.small);
   return dict;
 }
 
@@ -145,9 +144,10 @@ void RunCheckpoints::Save(State& state) {
   if (!saves() || last_saved_ == name || !MakeRoom(name)) return;
   supervision_.OnPhase(RunPhase::kSaving);
   BroadcastBuffers(state, communicator_);
-  const StateDict dict = Collect(state);
+  StateDict dict = Collect(state);
   last_saved_ = name;
   if (options_.save_top_k.has_value()) last_score_ = ScoreNow(state, options_.save_top_k->monitor);
+  AddNames(options_, state, last_score_, dict.small);
   if (async_ != nullptr) {
     async_->Start(dict, name, state.timestamp.sample);
   } else {

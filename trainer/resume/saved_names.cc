@@ -69,16 +69,15 @@ absl::Status CheckMonitor(const State& state, absl::string_view monitor) {
                                                  DidYouMean(monitor, names), "; it has ", absl::StrJoin(names, ", ")));
 }
 
-void AddNames(const SaveOptions& options, const State& state, std::map<std::string, std::string>& small) {
+void AddNames(const SaveOptions& options, const State& state, double score, std::map<std::string, std::string>& small) {
   if (state.identity.rank != 0) return;
   if (!options.save_filename.empty()) {
     const std::string link = FillTemplate(
         options.save_filename, LinkPlaceholders(state.identity.run_name, state.identity.world_size, state.timestamp));
     if (absl::StatusOr<std::string> json = QuoteJson(link); json.ok()) small[kLinkKey] = *std::move(json);
   }
-  if (!options.save_top_k.has_value()) return;
-  const double score = ScoreNow(state, options.save_top_k->monitor);
-  if (std::isfinite(score)) small[kScoreKey] = ScoreJson(options.save_top_k->monitor, score);
+  if (options.save_top_k.has_value() && std::isfinite(score))
+    small[kScoreKey] = ScoreJson(options.save_top_k->monitor, score);
 }
 
 }  // namespace composer

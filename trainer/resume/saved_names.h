@@ -23,7 +23,7 @@ double ScoreNow(const State& state, absl::string_view monitor);
 // Returns kInvalidArgument that lists the metrics, unless the run has this one.
 absl::Status CheckMonitor(const State& state, absl::string_view monitor);
 
-// Adds both to the small state of a checkpoint.
-void AddNames(const SaveOptions& options, const State& state, std::map<std::string, std::string>& small);
+// Adds both to the small state of a checkpoint; `score` is ScoreNow of the metric that save_top_k names.
+void AddNames(const SaveOptions& options, const State& state, double score, std::map<std::string, std::string>& small);
 
 }  // namespace composer
