@@ -93,6 +93,20 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Create(TrainerOptions options)
 
 namespace {
 
+void UseDeterministicAlgorithms() {
+  at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+  at::globalContext().setDeterministicCuDNN(true);
+  at::globalContext().setBenchmarkCuDNN(false);
+}
+
+// Must come before anything else wraps the model's blocks.
+absl::Status WrapBlocks(const TrainerOptions& options, int rank) {
+  RETURN_IF_ERROR(KeepInFp32(*options.model, options.keep_in_fp32));
+  ASSIGN_OR_RETURN(const std::string wrapped, WrapActivations(*options.model, options.activations, options.device));
+  if (!wrapped.empty() && rank == 0) LOG(INFO) << wrapped;
+  return absl::OkStatus();
+}
+
 // What a checkpoint fills; the data of evaluations is opened after it was read (BuildData).
 absl::Status AddMetricsOfEvaluators(const TrainerOptions& options, State& state) {
   for (const EvaluatorOptions& wanted : options.evaluators) {
@@ -111,19 +125,12 @@ absl::Status Trainer::Build() {
     threads_before_ = at::get_num_threads();
     at::set_num_threads(1);
   }
-  if (options_.deterministic_mode) {
-    at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
-    at::globalContext().setDeterministicCuDNN(true);
-    at::globalContext().setBenchmarkCuDNN(false);
-  }
+  if (options_.deterministic_mode) UseDeterministicAlgorithms();
   BuildIdentity();
   BuildCheckpoints();
   RETURN_IF_ERROR(ChangeModel());
   ASSIGN_OR_RETURN(parallel_, ParallelModel::Make(options_, *communicator_));
-  // These must come before anything else wraps the model's blocks.
-  RETURN_IF_ERROR(KeepInFp32(*options_.model, options_.keep_in_fp32));
-  ASSIGN_OR_RETURN(const std::string wrapped, WrapActivations(*options_.model, options_.activations, options_.device));
-  if (!wrapped.empty() && communicator_->rank() == 0) LOG(INFO) << wrapped;
+  RETURN_IF_ERROR(WrapBlocks(options_, communicator_->rank()));
   BuildState();
   RETURN_IF_ERROR(CheckGenerate());
   for (auto& destination : options_.loggers) logger_.AddDestination(std::move(destination));
