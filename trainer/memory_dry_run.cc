@@ -19,6 +19,7 @@
 #include "trainer/collectives/dry_run_communicator.h"
 #include "trainer/core/torch_status.h"
 #include "trainer/data/data_loader.h"
+#include "trainer/data/prefetcher.h"
 #include "trainer/init/change_model.h"
 #include "trainer/init/construct_model.h"
 #include "trainer/init/keep_fp32.h"

@@ -7,7 +7,6 @@
 #include "base/status_macros.h"
 #include "trainer/collectives/broadcast_buffers.h"
 #include "trainer/init/deferred_ops.h"
-#include "trainer/loop/eval_loop.h"
 #include "trainer/loop/train_batch.h"
 #include "trainer/memory_dry_run.h"
 #include "trainer/models/across_ranks.h"

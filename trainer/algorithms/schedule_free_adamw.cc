@@ -7,7 +7,6 @@
 #include <cmath>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "trainer/algorithms/averaged_weights.h"
 #include "trainer/core/state.h"
 #include "trainer/optim/model_params.h"

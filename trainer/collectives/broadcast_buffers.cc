@@ -4,7 +4,6 @@
 #include <torch/types.h>
 
 #include <algorithm>
-#include <utility>
 #include <vector>
 
 namespace composer {

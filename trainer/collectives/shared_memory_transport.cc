@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "base/status_macros.h"
 #include "trainer/collectives/tree_sum.h"
 
 namespace composer {

@@ -2,7 +2,6 @@
 #include "trainer/core/error_place.h"
 
 #include <utility>
-#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"

@@ -4,7 +4,6 @@
 #include <torch/types.h>
 
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstring>
 #include <numbers>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"

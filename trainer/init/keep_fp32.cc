@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "base/status_macros.h"
 #include "trainer/core/block.h"
 #include "trainer/layers/no_autocast.h"
 

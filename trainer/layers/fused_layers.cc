@@ -4,7 +4,6 @@
 #include <ATen/ATen.h>
 
 #include <typeinfo>
-#include <variant>
 
 #include "trainer/kernels/cpu_cross_entropy.h"
 #include "trainer/kernels/cpu_norm.h"

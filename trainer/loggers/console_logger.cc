@@ -8,10 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
-#include "base/status_macros.h"
 #include "trainer/core/state.h"
 #include "trainer/loggers/value_text.h"
 

@@ -4,7 +4,6 @@
 #include <torch/types.h>
 
 #include <cmath>
-#include <string>
 #include <utility>
 
 #include "trainer/metrics/classes_last.h"

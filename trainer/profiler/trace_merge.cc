@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "checkpoint/format/ignored_keys.h"

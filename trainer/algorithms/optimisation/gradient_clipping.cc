@@ -4,7 +4,6 @@
 #include <limits>
 #include <vector>
 
-#include "trainer/core/model_sharding.h"
 #include "trainer/core/state.h"
 #include "trainer/optim/model_params.h"
 #include "trainer/parallel/norms/adaptive_clipping.h"

@@ -8,7 +8,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "trainer/core/model.h"
-#include "trainer/layers/replace_layers.h"
 #include "trainer/layers/torch_layers.h"
 
 namespace composer {

@@ -9,7 +9,6 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "trainer/core/model.h"
-#include "trainer/layers/replace_layers.h"
 
 namespace composer {
 namespace {

@@ -17,7 +17,6 @@
 #include "base/status_macros.h"
 #include "trainer/algorithms/surgery/lora_adapter.h"
 #include "trainer/core/model.h"
-#include "trainer/layers/replace_layers.h"
 
 namespace composer {
 namespace {

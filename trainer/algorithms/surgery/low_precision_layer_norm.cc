@@ -8,7 +8,6 @@
 #include "trainer/core/model.h"
 #include "trainer/core/state.h"
 #include "trainer/layers/no_autocast.h"
-#include "trainer/layers/replace_layers.h"
 
 namespace composer {
 at::Tensor LowPrecisionLayerNormLayer::forward(const at::Tensor& x) {

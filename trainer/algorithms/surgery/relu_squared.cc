@@ -12,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "trainer/core/model.h"
-#include "trainer/layers/replace_layers.h"
 
 namespace composer {
 namespace {

@@ -12,7 +12,6 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "trainer/core/model.h"
-#include "trainer/layers/replace_layers.h"
 #include "trainer/layers/torch_layers.h"
 
 namespace composer {

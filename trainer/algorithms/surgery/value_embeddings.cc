@@ -9,7 +9,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "trainer/core/model.h"
-#include "trainer/layers/replace_layers.h"
 
 namespace composer {
 namespace {

@@ -10,7 +10,6 @@
 #include <numeric>
 
 #include "trainer/core/model.h"
-#include "trainer/layers/replace_layers.h"
 
 namespace composer {
 

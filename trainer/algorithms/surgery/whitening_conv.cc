@@ -15,7 +15,6 @@
 #include "trainer/core/model.h"
 #include "trainer/core/state.h"
 #include "trainer/core/torch_status.h"
-#include "trainer/layers/replace_layers.h"
 
 namespace composer {
 namespace {

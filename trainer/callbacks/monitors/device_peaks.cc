@@ -4,7 +4,6 @@
 #include <string>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 
 namespace composer {
 namespace {

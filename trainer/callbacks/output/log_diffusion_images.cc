@@ -4,7 +4,6 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <torch/types.h>
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 

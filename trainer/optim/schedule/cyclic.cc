@@ -4,7 +4,6 @@
 #include <cmath>
 #include <optional>
 
-#include "base/status_macros.h"
 #include "trainer/optim/schedule/bad_value.h"
 #include "trainer/optim/schedule/torch_schedules.h"
 

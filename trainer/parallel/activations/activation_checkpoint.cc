@@ -7,7 +7,6 @@
 
 #include <memory>
 #include <mutex>
-#include <utility>
 #include <vector>
 
 #include "trainer/parallel/activations/forward_conditions.h"

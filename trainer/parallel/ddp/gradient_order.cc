@@ -6,7 +6,6 @@
 
 #include <memory>
 #include <queue>
-#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 
