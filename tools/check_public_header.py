@@ -14,7 +14,7 @@ INTERNAL = {
     "callbacks/output/image_tensors.h", "callbacks/output/log_hyperparameters.h",
     "callbacks/memory/memory_pickle.h", "callbacks/monitors/values_over_ranks.h", "callbacks/output/mlperf_line.h", "callbacks/stops/monitored_metric.h",
     "data/images/of_pixels.h", "data/images/tone_transforms.h", "data/images/warp_transforms.h", "data/loader_checks.h",
-    "layers/call_record.h", "layers/fp8_linear.h", "layers/fp8_product.h", "layers/fp8_scaling.h", "layers/no_autocast.h",
+    "layers/call_record.h", "layers/fp8_linear.h", "layers/fp8_product.h", "layers/fp8_scaling.h", "layers/no_autocast.h", "layers/undeferred_scope.h",
     "loggers/crc32c.h", "loggers/progress_line.h", "loggers/run_files.h",
     "loggers/tensorboard_events.h", "loggers/value_text.h", "loss/one_hot.h",
     "metrics/class_counts.h", "metrics/classes_last.h",
