@@ -10,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "contract/exit_code.h"
 #include "proto/worker.grpc.pb.h"
 
 namespace composer {
