@@ -142,7 +142,9 @@ constexpr MissingKey kMissingKeys[] = {
     {"model.use_auth_token", kHubs},
     {"model.tokenizer_name", "leave it out: `tokenizer: {name: hf, path: FOLDER}` at the top is the tokenizer"},
     {"model.peft_config", "say `algorithms: {lora: {target_modules: …, r: …}}` in its place"},
-    {"model.attn_config", "leave it out: attention is torch's scaled_dot_product_attention, with learned positions"},
+    {"model.attn_config",
+     "leave it out: attention is torch's scaled_dot_product_attention, with learned positions; `attention_backend: "
+     "flash` of the job chooses its kernel on a GPU"},
     {"model.ffn_config", "leave it out: the feed-forward network is 4 d_model wide, with GELU"},
     {"model.fc_type", "leave it out: layers are torch's"},
     {"model.norm_type", "leave it out: norms are LayerNorm"},

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/strings/strip.h"
 #include "job/algorithms/composer_quirks.h"
 #include "job/compat/compile_config.h"
 #include "job/job_loaders.h"
@@ -43,6 +44,19 @@ Fp8Recipe ReadPrecisionConfig(ConfigMap& root, Precision precision) {
   recipe.margin = map.Int("margin", recipe.margin, {.min = 0, .max = 16});
   recipe.exclude.texts = map.StringList("exclude", {});
   return recipe;
+}
+
+AttentionBackend ReadAttentionBackend(ConfigMap& root, const TrainerOptions& options, bool gpu) {
+  const std::string name = root.Choice("attention_backend", {"auto", "cudnn", "flash", "efficient", "math"}, "auto");
+  AttentionBackend backend = AttentionBackend::kAuto;
+  for (const AttentionBackend each :
+       {AttentionBackend::kCudnn, AttentionBackend::kFlash, AttentionBackend::kEfficient, AttentionBackend::kMath}) {
+    if (AttentionBackendName(each) == name) backend = each;
+  }
+  const AttentionRun run{gpu, options.precision != Precision::kFp32, options.deterministic_mode};
+  if (const auto kernels = AttentionKernels(backend, run); !kernels.ok())
+    root.Reject("attention_backend", absl::StripPrefix(kernels.status().message(), "attention_backend: "));
+  return backend;
 }
 
 OnNan ReadOnNan(ConfigMap& root, bool composer_compat) {
@@ -94,6 +108,7 @@ void ReadTraining(ConfigMap root, bool trains, Job& job) {
   if (job.cuda_graphs && !job.gpu) root.Reject("cuda_graphs", "true needs device: gpu; a CPU has no graphs");
   options.precision = ReadPrecision(root, job.gpu);
   options.precision_config = ReadPrecisionConfig(root, options.precision);
+  options.attention_backend = ReadAttentionBackend(root, options, job.gpu);
   options.keep_in_fp32.texts = root.StringList("keep_in_fp32", {});
   ReadCollectives(root, job);
   if (job.cuda_graphs && job.debug_collectives)

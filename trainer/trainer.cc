@@ -126,6 +126,9 @@ absl::Status Trainer::Build() {
     at::set_num_threads(1);
   }
   if (options_.deterministic_mode) UseDeterministicAlgorithms();
+  if (!options_.device.is_cpu()) {
+    ASSIGN_OR_RETURN(attention_, AttentionHold::Take(options_.attention_backend, communicator_->rank() == 0));
+  }
   BuildIdentity();
   BuildCheckpoints();
   RETURN_IF_ERROR(ChangeModel());

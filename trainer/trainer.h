@@ -154,7 +154,8 @@ class Trainer {
   bool default_optimizer_ = false;
   bool peers_are_gone_ = false;
   int64_t num_stores_ = 0;
-  int threads_before_ = 0;  // torch's threads, if this trainer has changed their number
+  std::unique_ptr<AttentionHold> attention_;  // on a GPU
+  int threads_before_ = 0;                    // torch's threads, if this trainer has changed their number
 };
 
 }  // namespace composer

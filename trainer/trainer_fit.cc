@@ -118,6 +118,11 @@ absl::Status Trainer::ApplyFitOptions(FitOptions& options) {
     return absl::InvalidArgumentError(
         "precision: amp_fp8 changes the model's layers when it is made: give it to the trainer, whose Fit may then go "
         "on in another one");
+  if (options.precision)
+    RETURN_IF_ERROR(
+        AttentionKernels(options_.attention_backend, {!options_.device.is_cpu(), *options.precision != Precision::kFp32,
+                                                      options_.deterministic_mode})
+            .status());
   RETURN_IF_ERROR(CheckScheduleOptions(options));
   ASSIGN_OR_RETURN(const Time max_duration, MaxDurationOf(options));
   RETURN_IF_ERROR(CheckMicrobatchOf(options));

@@ -123,6 +123,7 @@ absl::Status ExportRun(const ModelExportOptions& options, const Environment& env
     trainer_options.tensor_parallel_degree = 1;
     trainer_options.split_model = nullptr;
     trainer_options.precision = Precision::kFp32;
+    trainer_options.attention_backend = AttentionBackend::kAuto;
     trainer_options.device = at::kCPU;
     trainer_options.communicator = &alone;
     ASSIGN_OR_RETURN(const std::unique_ptr<Trainer> trainer, CreateForInference(std::move(trainer_options), command));

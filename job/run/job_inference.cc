@@ -25,6 +25,7 @@ absl::StatusOr<TrainerOptions> BuildInferenceOptions(Job job, const JobPlace& pl
   options.make_model = job.model;
   options.seed = job.options.seed;
   options.deterministic_mode = job.options.deterministic_mode;
+  options.attention_backend = job.options.attention_backend;
   options.precision = job.options.precision;
   options.fsdp = std::move(job.options.fsdp);
   options.tensor_parallel_degree = job.options.tensor_parallel_degree;

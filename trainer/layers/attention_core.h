@@ -20,6 +20,14 @@ class AttentionCore : public Replaceable {
   virtual bool TakeHeads(int64_t /*rank*/, int64_t /*ranks*/) { return false; }
   // Returns the values [B, heads', T, D] of new tokens as a decoder's attention uses them and its cache keeps them.
   virtual at::Tensor Values(const at::Tensor& v) { return v; }
+
+ protected:
+  // What every core comes down to: LibTorch's scaled_dot_product_attention, by the kernels that the run permits
+  // (attention_backend.h). `mask` is boolean or is added to the logits, and excludes is_causal; scale: 1 / sqrt(D) if
+  // not given. Inputs for which cuDNN's backward pass may give NaN (attention_core.cc) go to the next kernel.
+  static at::Tensor Attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                           const std::optional<at::Tensor>& mask, double dropout, bool is_causal,
+                           std::optional<double> scale = std::nullopt);
 };
 
 // softmax(q k' / sqrt(D)) v, with dropout of the probabilities in training. Source: Vaswani et al. 2017,

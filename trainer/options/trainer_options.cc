@@ -96,6 +96,11 @@ absl::Status ValidateFp8(const TrainerOptions& options) {
   return absl::OkStatus();
 }
 
+absl::Status ValidateAttention(const TrainerOptions& options) {
+  const AttentionRun run{!options.device.is_cpu(), options.precision != Precision::kFp32, options.deterministic_mode};
+  return AttentionKernels(options.attention_backend, run).status();
+}
+
 absl::Status ValidateMesh(const TrainerOptions& options, int world_size) {
   RETURN_IF_ERROR(ValidateTensorParallel(options));
   RETURN_IF_ERROR(ValidateFp8(options));
@@ -195,6 +200,7 @@ absl::Status Validate(const TrainerOptions& options, int world_size) {
     RETURN_IF_ERROR(Annotate(ValidateSave(saver, options, world_size), "checkpoint_saver"));
   }
   RETURN_IF_ERROR(ValidateElastic(options));
+  RETURN_IF_ERROR(ValidateAttention(options));
   RETURN_IF_ERROR(ValidateMesh(options, world_size));
   RETURN_IF_ERROR(ValidateTimes(options));
   RETURN_IF_ERROR(ValidateEvaluators(options.evaluators, options));

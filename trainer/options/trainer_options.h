@@ -26,6 +26,7 @@
 #include "trainer/core/optimizer.h"
 #include "trainer/core/state.h"
 #include "trainer/core/supervision.h"
+#include "trainer/layers/attention_backend.h"
 #include "trainer/layers/fp8_recipe.h"
 #include "trainer/options/activation_options.h"
 #include "trainer/options/checkpoint_options.h"
@@ -98,6 +99,7 @@ struct TrainerOptions {
   ActivationOptions activations;
   uint64_t seed = 0;
   bool deterministic_mode = false;  // an operation without a deterministic implementation is an error
+  AttentionBackend attention_backend = AttentionBackend::kAuto;  // on a GPU: which kernels compute attention
   // Implements determinism: elastic. The number of virtual shards (virtual_shards.h), frozen in the checkpoint. 0 is
   // off; kDefaultVirtualShards takes the checkpoint's, or what suits the first launch. Sets torch's threads to one,
   // since kernels round differently with other numbers.

@@ -3,7 +3,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ATen/ATen.h>
 #include <ATen/EmptyTensor.h>
-#include <ATen/native/transformers/attention.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/set_native.h>
@@ -13,6 +12,7 @@
 #include <ATen/ops/view_native.h>
 #include <torch/library.h>
 
+#include "tests/support/accelerator/attention.h"
 #include "tests/support/accelerator/copies.h"
 #include "tests/support/accelerator/device_allocator.h"
 #include "tests/support/accelerator/fallback.h"
@@ -118,12 +118,6 @@ at::Tensor& SetStorage(at::Tensor& self, at::Storage source, int64_t offset, at:
 at::Tensor& SetSource(at::Tensor& self, at::Storage source) { return at::native::set_(self, std::move(source)); }
 at::Tensor& SetTensor(at::Tensor& self, const at::Tensor& source) { return at::native::set_tensor_(self, source); }
 
-// Attention is computed from matrix products: the CPU's fused kernel is for CPU tensors, CUDA's are not here.
-int64_t ChooseMath(const at::Tensor&, const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&, double,
-                   bool, std::optional<double>, bool) {
-  return 0;
-}
-
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, CUDA, library) {
@@ -154,7 +148,7 @@ void Install() {
   static const bool once = [] {
     ExplainCrashes();
     c10::SetAllocator(c10::kCUDA, &MockDeviceAllocator::Get());
-    at::native::_fused_sdp_choice_stub.set_cuda_dispatch_ptr(&ChooseMath);
+    InstallAttention();
     RegisterCpuKernels();
     InstallGuard();
     InstallHostSide();

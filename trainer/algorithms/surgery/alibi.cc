@@ -91,7 +91,7 @@ at::Tensor AlibiAttention::forward(const at::Tensor& q, const at::Tensor& k, con
     bias = bias.masked_fill(later, kHidden);
   }
   if (mask) bias = bias.masked_fill(mask->logical_not(), kHidden);
-  return at::scaled_dot_product_attention(q, k, v, bias.to(q.scalar_type()), is_training() ? dropout_ : 0.0);
+  return Attend(q, k, v, bias.to(q.scalar_type()), is_training() ? dropout_ : 0.0, /*is_causal=*/false);
 }
 
 absl::Status Alibi::ChangeModel(Model& model, const ModelContext& context) {

@@ -47,8 +47,7 @@ class MptCore final : public torch::nn::Module, public AttentionCore {
     if (mask) bias = bias.masked_fill(mask->logical_not(), kHidden);
     std::optional<double> scale;
     if (options_.softmax_scale > 0) scale = options_.softmax_scale;
-    return at::scaled_dot_product_attention(q, k, v, bias.to(q.scalar_type()),
-                                            is_training() ? options_.attn_pdrop : 0.0, false, scale);
+    return Attend(q, k, v, bias.to(q.scalar_type()), is_training() ? options_.attn_pdrop : 0.0, false, scale);
   }
 
   bool TakeHeads(int64_t rank, int64_t ranks) override {
