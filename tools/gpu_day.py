@@ -108,7 +108,8 @@ def machine(part):
 
 def gpu_tests(part):
     for test in sorted((HERE / "tests").iterdir()):
-        done = part.call(f"tests/{test.name}", check=False)
+        # Speeds are other parts'.
+        done = part.call(f"tests/{test.name}", "--gtest_filter=-GpuAttention.Time", check=False)
         skipped = "[  SKIPPED ]" in done.stdout
         part.figure(test.name, "skipped" if skipped else f"exit code {done.returncode}", "", "passes",
                     done.returncode == 0 and not skipped)
@@ -222,6 +223,28 @@ def fp8(part):
             part.compare_losses(f"amp_fp8, {name} scaling, beside amp_bf16", name, "bf16", 0.01)
 
 
+def attention(part):
+    """attention_backend: each kernel beside products of matrices, its time, and steps of GPT-2 124M by it."""
+    tests = "-*.Time" if part.small else "*"
+    done = part.call("tests/gpu_attention_test", f"--gtest_filter={tests}", check=False)
+    part.figure("attention's values and gradients beside products of matrices", f"exit code {done.returncode}", "", "0",
+                done.returncode == 0)
+    for line in done.stdout.splitlines():
+        if line.startswith("attention: ") and line.endswith(" us"):
+            name, value, unit = line.removeprefix("attention: ").rsplit(" ", 2)
+            part.figure(name.removesuffix(":"), float(value), unit)
+    # Heads of 64 also in the small shape, dropout 0: all kernels take them.
+    for name in ("efficient", "flash", "auto", "cudnn"):
+        part.train(name, gpt2(SMALL_SHAPE if part.small else SHAPE, attention_backend=name))
+        log = "".join(path.read_text(errors="replace") for path in (part.folder / "runs" / name).rglob("*.log"))
+        told = [line for line in log.splitlines() if f"attention_backend: {name}: " in line]
+        part.figure(f"attention_backend: {name}", told[0].split("is computed by ")[1] if told else "not said")
+        part.figure(f"GPT-2 124M, attention_backend: {name}", float(part.metric(name, "throughput/tokens_per_sec")[-1]),
+                    "tokens/s")
+        if name != "efficient":
+            part.compare_losses(f"attention_backend: {name} beside efficient", name, "efficient", 0.02)
+
+
 SMALL_GPT = {"layers": 4, "width": 128, "context": 64, "batch": 32, "steps": 400}
 
 
@@ -275,7 +298,8 @@ def peers(part):
 # Name, most seconds, function.
 PARTS = [("machine", 60, machine), ("gpu_tests", 240, gpu_tests), ("training", 400, training),
          ("recovery", 120, recovery), ("exchange", 120, exchange), ("step_time", 240, step_time),
-         ("kernels", 400, kernels), ("fp8", 300, fp8), ("graphs", 400, graphs), ("peers", 400, peers), ("sanitizer", 300, sanitizer)]
+         ("kernels", 400, kernels), ("fp8", 300, fp8), ("attention", 400, attention), ("graphs", 400, graphs), ("peers", 400, peers),
+         ("sanitizer", 300, sanitizer)]
 
 
 def run_limited(command, log, seconds):

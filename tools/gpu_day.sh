@@ -23,7 +23,7 @@ pack() {
       *) echo "gpu_day.sh: unknown option $1 (see the head of the script)" >&2; exit 64 ;;
     esac
   done
-  for test in nccl_test cuda_loader_test gpu_kernels_test; do [ -x "$build/tests/$test" ] && programs+=("tests/$test"); done
+  for test in nccl_test cuda_loader_test gpu_kernels_test gpu_attention_test; do [ -x "$build/tests/$test" ] && programs+=("tests/$test"); done
   tools/pack_gpu.sh --build "$build" --out "$out" --limit-mb "$limit_mb" "${programs[@]}"
   mkdir -p "$out/data"
   cp tools/gpu_day.sh tools/gpu_day.py benchmarks/peers/torch_gpu_gpt.py "$out/"

@@ -24,7 +24,7 @@ while [ $# -gt 0 ]; do
 done
 if [ ${#programs[@]} = 0 ]; then
   programs=(bin/composer bin/composer_worker)
-  for test in tests/nccl_test tests/cuda_loader_test tests/gpu_kernels_test; do [ -x "$build/$test" ] && programs+=("$test"); done
+  for test in tests/nccl_test tests/cuda_loader_test tests/gpu_kernels_test tests/gpu_attention_test; do [ -x "$build/$test" ] && programs+=("$test"); done
 fi
 for program in "${programs[@]}"; do
   [ -x "$build/$program" ] || { echo "pack_gpu.sh: $build/$program is not built" >&2; exit 64; }

@@ -56,7 +56,7 @@ class GpuDayTest(unittest.TestCase):
         self.assertIn("training: failed", out)
         self.assertIn("recovery: done", out, self.log("recovery"))
         text.write_text("In the beginning was the word, and the word was packed. " * 2000)
-        named = ("training", "exchange", "step_time", "kernels", "fp8", "graphs")
+        named = ("training", "exchange", "step_time", "kernels", "fp8", "attention", "graphs")
         out = self.run_day(*(word for part in named for word in ("--part", part)), "--seconds", "2000")
         for part in named:
             self.assertIn(f"{part}: done", out, self.log(part))
@@ -70,6 +70,11 @@ class GpuDayTest(unittest.TestCase):
             self.assertIn(f"| kernels: auto beside off, loss_chunk_tokens: {chunk}: largest difference of 6 losses |", page)
         for scaling in ("delayed", "current"):
             self.assertIn(f"| amp_fp8, {scaling} scaling, beside amp_bf16: largest difference of 6 losses |", page)
+        self.assertIn("| attention's values and gradients beside products of matrices | exit code 0  | 0 | yes |", page,
+                      self.log("attention"))
+        self.assertIn("| attention_backend: cudnn | cuDNN  |", page, self.log("attention"))
+        self.assertIn("| attention_backend: flash | products of matrices; FlashAttention 2 takes", page)
+        self.assertIn("| attention_backend: cudnn beside efficient: largest difference of 6 losses |", page)
         for name in ("perceptron", "text"):
             for kind in ("fp32", "amp_bf16"):
                 self.assertIn(f"| {name}, {kind}: state after replays beside eager, bit by bit | equal  | equal | yes |",

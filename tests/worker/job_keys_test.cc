@@ -286,6 +286,15 @@ TEST(JobKeys, WhatBelongsToOneDeviceIsRefusedOnTheOther) {
   EXPECT_EQ(status_of("cuda_graphs: false\n"), "OK");
   EXPECT_THAT(status_of("cuda_graphs: true\ndevice: gpu\ndebug_collectives: true\n"),
               testing::HasSubstr("debug_collectives: does not go with cuda_graphs"));
+  EXPECT_THAT(status_of("attention_backend: cudnn\n"),
+              testing::HasSubstr("attention_backend: cudnn needs device: gpu"));
+  EXPECT_THAT(status_of("attention_backend: flash\ndevice: gpu\nprecision: fp32\n"),
+              testing::HasSubstr("attention_backend: flash needs precision: amp_bf16"));
+  EXPECT_THAT(status_of("attention_backend: cudnn\ndevice: gpu\ndeterministic_mode: true\n"),
+              testing::HasSubstr("attention_backend: cudnn does not go with deterministic_mode"));
+  EXPECT_THAT(status_of("attention_backend: flash2\ndevice: gpu\n"), testing::HasSubstr("efficient"));
+  EXPECT_EQ(status_of("attention_backend: cudnn\ndevice: gpu\n"), "OK");
+  EXPECT_EQ(status_of("attention_backend: auto\n"), "OK");
   EXPECT_THAT(status_of("profiler: {roofline: true}\ndevice: gpu\n"), testing::HasSubstr("needs device: cpu"));
   EXPECT_EQ(status_of("profiler: {roofline: true}\n"), "OK");
 }

@@ -140,7 +140,7 @@ absl::StatusOr<std::unique_ptr<AttentionHold>> AttentionHold::Take(AttentionBack
     held.before = SettingsOfTorch();
     SetTorch(SettingsOf(backend));
   }
-  held.backend = backend;
+  if (held.count == 0) held.backend = backend;
   ++held.count;
   if (tells) held.tells = true;
   return std::unique_ptr<AttentionHold>(new AttentionHold());

@@ -1,9 +1,9 @@
-// Which of LibTorch's kernels compute attention on a GPU (Trainer: attention_backend). LibTorch has four, and tries them
-// in an order until one takes the inputs: cuDNN's, FlashAttention 2, memory-efficient attention, and products of
+// Which of LibTorch's kernels compute attention on a GPU (Trainer: attention_backend). LibTorch has four, and tries
+// them in an order until one takes the inputs: cuDNN's, FlashAttention 2, memory-efficient attention, and products of
 // matrices with a softmax between them, which takes everything. All four have gradients. A name here permits the kernel
 // and those behind it in this order, so that inputs which the named one does not take still have a kernel, and none
-// that stands before it is ever used. kAuto leaves LibTorch its own order: cuDNN's first on GPUs of compute capability 9
-// and 10 if cuDNN is newer than 9.15, as the one of the wheel is, else FlashAttention 2 first.
+// that stands before it is ever used. kAuto leaves LibTorch its own order: on GPUs of compute capability 9 and 10
+// cuDNN's first if cuDNN is newer than 9.15, as the one of the wheel is, else FlashAttention 2 first.
 // Source: LibTorch 2.11, aten/src/ATen/native/transformers/cuda/sdp_utils.cpp, select_sdp_backend.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

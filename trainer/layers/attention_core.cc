@@ -25,8 +25,8 @@ bool IsFasterInFloat32(const at::Tensor& q) {
   return q.is_cpu() && at::GradMode::is_enabled() && q.requires_grad() && kernels::CpuAutocastsToBf16();
 }
 
-// Attention whose backward pass by cuDNN 9.19, which LibTorch 2.11 brings, gives NaN for queries with very small logits:
-// with a mask, and 64 keys more than a multiple of 128. Source: github.com/pytorch/pytorch/issues/196678.
+// Attention whose backward pass by cuDNN 9.19, which LibTorch 2.11 brings, gives NaN for queries with very small
+// logits: with a mask, and 64 keys more than a multiple of 128. Source: github.com/pytorch/pytorch/issues/196678.
 bool MayBeNanInCudnn(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                      const std::optional<at::Tensor>& mask) {
   const bool has_backward = at::GradMode::is_enabled() && (q.requires_grad() || k.requires_grad() || v.requires_grad());

@@ -11,10 +11,24 @@
 #include "tests/support/accelerator/fixture.h"
 #include "tests/support/accelerator/group.h"
 #include "tests/support/spawn_ranks.h"
+#include "tests/trainer/loop/golden_gpt.h"
 #include "tests/trainer/loop/small_run.h"
 #include "trainer/collectives/c10d_communicator.h"
 
 namespace composer::mock {
+
+// A GPT of two layers, 6 steps.
+inline TrainerOptions GptRun() {
+  TrainerOptions options = SmallRun();
+  const GptOptions shape{.layers = 2, .heads = 2, .width = 16, .context = 8, .vocab = 20};
+  options.model = MakeGoldenGpt(shape);
+  Draws draws(4);
+  at::Tensor tokens = torch::empty({24, 8}, at::kLong);
+  for (int64_t i = 0; i < tokens.numel(); ++i)
+    tokens.mutable_data_ptr<int64_t>()[i] = static_cast<int64_t>((draws.Next() + 1) * 10);
+  options.train.dataset = MakeTensorRows(tokens, tokens, 8);
+  return options;
+}
 
 inline RunResult ToHost(RunResult result) {
   for (auto& [name, tensor] : result.tensors) tensor = tensor.cpu();

@@ -48,18 +48,6 @@ TEST_F(MockTrainer, NormsDropoutAndAccumulationToo) {
   }
 }
 
-TrainerOptions GptRun() {
-  TrainerOptions options = SmallRun();
-  const GptOptions shape{.layers = 2, .heads = 2, .width = 16, .context = 8, .vocab = 20};
-  options.model = MakeGoldenGpt(shape);
-  Draws draws(4);
-  at::Tensor tokens = torch::empty({24, 8}, at::kLong);
-  for (int64_t i = 0; i < tokens.numel(); ++i)
-    tokens.mutable_data_ptr<int64_t>()[i] = static_cast<int64_t>((draws.Next() + 1) * 10);
-  options.train.dataset = MakeTensorRows(tokens, tokens, 8);
-  return options;
-}
-
 TEST_F(MockTrainer, AGptHasTheBitsOfTheCpu) {
   const RunResult cpu = Train(GptRun());
   for (uint64_t seed = 0; seed < 5; ++seed) {
