@@ -106,7 +106,7 @@ TEST_F(MockAttention, EachKernelGetsWhatItTakes) {
   }
 }
 
-// bfloat16 has 8 bits, and products of matrices round the logits and the weights to them.
+// Both compute in float32; what differs is the order, and that backward has a y that is rounded to 16 bits.
 TEST_F(MockAttention, HasTheValuesOfProductsOfMatrices) {
   for (const Case& inputs : {Case{"causal"}, Case{"mask", at::kBFloat16, 16, 8, true}, Case{"half", at::kHalf},
                              Case{"efficient", at::kBFloat16, 64, 8, true}}) {
@@ -121,7 +121,7 @@ TEST_F(MockAttention, HasTheValuesOfProductsOfMatrices) {
     for (size_t i = 0; i < got.size(); ++i) {
       const at::Tensor wanted = products[i].to(at::kDouble), difference = got[i].to(at::kDouble) - wanted;
       EXPECT_LT(difference.abs().max().item<double>(), 0.02 * wanted.abs().max().item<double>()) << i;
-      EXPECT_LT(difference.norm().item<double>(), 0.01 * wanted.norm().item<double>()) << i;
+      EXPECT_LT(difference.norm().item<double>(), 0.005 * wanted.norm().item<double>()) << i;
     }
   }
 }

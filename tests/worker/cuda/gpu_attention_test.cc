@@ -65,7 +65,7 @@ Inputs InFloat32(const Inputs& in) {
   return {copy(in.q), copy(in.k), copy(in.v), in.dy.to(at::kFloat), in.mask};
 }
 
-// Distances are shares of the norm; 16 bits round the weights, bfloat16 to 8 bits and float16 to 11.
+// Distances are shares of the norm. bfloat16 has 8 bits and float16 11, to which kernels round the weights, too.
 TEST_F(GpuAttention, AgreesWithProductsOfMatrices) {
   for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
     for (const int64_t tokens : {64, 128, 192, 256}) {
