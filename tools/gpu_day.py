@@ -238,7 +238,7 @@ def attention(part):
         part.train(name, gpt2(SMALL_SHAPE if part.small else SHAPE, attention_backend=name))
         log = "".join(path.read_text(errors="replace") for path in (part.folder / "runs" / name).rglob("*.log"))
         told = [line for line in log.splitlines() if f"attention_backend: {name}: " in line]
-        part.figure(f"attention_backend: {name}", told[0].split("attention is computed by ")[1] if told else "not said")
+        part.figure(f"attention_backend: {name}", told[0].split("attention is computed by ")[1] if told else "as named")
         part.figure(f"GPT-2 124M, attention_backend: {name}", float(part.metric(name, "throughput/tokens_per_sec")[-1]),
                     "tokens/s")
         if name != "efficient":

@@ -162,11 +162,16 @@ void TellAttentionKernel(const at::Tensor& y, const at::Tensor& q, bool has_mask
   const SDPBackend made = KernelThatMade(y);
   const AttentionBackend wanted = held.backend;
   const bool is_wanted = wanted == AttentionBackend::kAuto || made == kOrder[static_cast<size_t>(wanted) - 1];
-  LOG(INFO) << "attention_backend: " << AttentionBackendName(wanted) << ": attention is computed by "
-            << kNames[static_cast<size_t>(made)] << ", for [" << absl::StrJoin(q.sizes(), ", ") << "] in "
-            << c10::toString(y.scalar_type()) << (has_mask ? ", a mask" : "")
-            << (dropout > 0 ? absl::StrCat(", dropout ", dropout) : "")
-            << (is_wanted ? "" : absl::StrCat("; ", WhatItTakes(wanted)));
+  const std::string text =
+      absl::StrCat("attention_backend: ", AttentionBackendName(wanted), ": attention is computed by ",
+                   kNames[static_cast<size_t>(made)], ", for [", absl::StrJoin(q.sizes(), ", "), "] in ",
+                   c10::toString(y.scalar_type()), has_mask ? ", a mask" : "",
+                   dropout > 0 ? absl::StrCat(", dropout ", dropout) : "");
+  if (is_wanted) {
+    LOG(INFO) << text;
+  } else {
+    LOG(WARNING) << text << "; " << WhatItTakes(wanted);
+  }
 }
 
 }  // namespace composer
