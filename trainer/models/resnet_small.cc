@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "trainer/core/block.h"
 #include "trainer/layers/layer_list.h"
+#include "trainer/layers/norm_activation.h"
 #include "trainer/layers/residual_sum.h"
 #include "trainer/layers/torch_layers.h"
 #include "trainer/models/classifier.h"
@@ -51,9 +52,9 @@ class BasicBlock final : public Block {
  protected:
   at::Tensor Compute(const std::vector<at::Tensor>& inputs) override {
     const at::Tensor& x = inputs[0];
-    Layer& relu = *relu_;
-    const auto branch = [&] { return bn2_->forward(conv2_->forward(relu.forward(bn1_->forward(conv1_->forward(x))))); };
-    return relu.forward(sum_->forward(branch, [&] { return downsample_ ? downsample_->forward(x) : x; }));
+    return NormSumActivation(
+        *bn2_, *sum_, *relu_, [&] { return conv2_->forward(NormActivation(*bn1_, *relu_, conv1_->forward(x))); },
+        [&] { return downsample_ ? downsample_->forward(x) : x; });
   }
 
  private:
@@ -83,7 +84,7 @@ class ResNetSmall final : public Classifier {
 
  protected:
   at::Tensor Logits(const at::Tensor& inputs) override {
-    at::Tensor x = relu_->forward(bn1_->forward(conv1_->forward(inputs)));
+    at::Tensor x = NormActivation(*bn1_, *relu_, conv1_->forward(inputs));
     for (const auto& blocks : stages_) {
       for (size_t i = 0; i < blocks->size(); ++i) x = (*blocks)[i].forward(x);
     }

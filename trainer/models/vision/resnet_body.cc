@@ -9,6 +9,7 @@
 #include <array>
 
 #include "absl/strings/str_cat.h"
+#include "trainer/layers/norm_activation.h"
 
 namespace composer {
 namespace {
@@ -78,15 +79,13 @@ void ResNetBlock::Add(ConvMaker& convs, int64_t in, int64_t out, const ConvShape
 
 at::Tensor ResNetBlock::Compute(const std::vector<at::Tensor>& inputs) {
   const at::Tensor& x = inputs[0];
-  const auto branch = [&] {
-    at::Tensor y = x;
-    for (size_t i = 0; i < convs_.size(); ++i) {
-      if (i > 0) y = relu_->forward(y);
-      y = norms_[i]->forward(convs_[i]->forward(y));
-    }
+  const auto before_last_norm = [&] {
+    at::Tensor y = convs_[0]->forward(x);
+    for (size_t i = 1; i < convs_.size(); ++i) y = convs_[i]->forward(NormActivation(*norms_[i - 1], *relu_, y));
     return y;
   };
-  return relu_->forward(sum_->forward(branch, [&] { return shortcut_ ? shortcut_->forward(x) : x; }));
+  return NormSumActivation(*norms_.back(), *sum_, *relu_, before_last_norm,
+                           [&] { return shortcut_ ? shortcut_->forward(x) : x; });
 }
 
 ResNetBody::ResNetBody(torch::nn::Module& parent, const ResNetOptions& options, ConvMaker& convs, int64_t dilated)
@@ -129,7 +128,7 @@ ResNetBody::ResNetBody(torch::nn::Module& parent, const ResNetOptions& options, 
 
 at::Tensor ResNetBody::forward(const at::Tensor& inputs) const {
   CheckPictures(inputs, in_channels_);
-  at::Tensor x = maxpool_->forward(relu_->forward(bn1_->forward(conv1_->forward(inputs))));
+  at::Tensor x = maxpool_->forward(NormActivation(*bn1_, *relu_, conv1_->forward(inputs)));
   for (const auto& blocks : stages_) {
     for (size_t i = 0; i < blocks->size(); ++i) x = (*blocks)[i].forward(x);
   }
