@@ -82,8 +82,9 @@ void JoinStatistics(const BatchNormWork<T>& work) {
       rows += static_cast<int64_t>(fresh);
     }
     work.mean[channel] = static_cast<float>(mean);
-    work.var[channel] = static_cast<float>(squares / static_cast<double>(work.outer));
-    work.rstd[channel] = 1 / std::sqrt(work.var[channel] + work.eps);
+    const double var = squares / static_cast<double>(work.outer);
+    work.var[channel] = static_cast<float>(var);
+    work.rstd[channel] = static_cast<float>(1 / std::sqrt(var + work.eps));
   }
 }
 
@@ -122,7 +123,7 @@ BatchNormResult RunForward(const at::Tensor& x, const at::Tensor& shortcut, cons
   work.shortcut = DataOf<T>(shortcut);
   work.bias = DataOf<float>(norm.bias);
   work.out = WritableDataOf<T>(result.y);
-  work.eps = static_cast<float>(norm.eps);
+  work.eps = norm.eps;
   work.relu = relu;
   work.training = norm.training;
   if (work.block_rows == 0) {
@@ -146,13 +147,13 @@ struct BatchNormGradients {
 template <typename T>
 void JoinSums(BatchNormWork<T>& work, int64_t blocks, float* of_g, float* of_product) {
   for (int64_t channel = 0; channel < work.channels; ++channel) {
-    float sum = 0, product = 0;
+    double sum = 0, product = 0;
     for (int64_t block = 0; block < blocks; ++block) {
-      sum += work.first[block * work.channels + channel];
-      product += work.second[block * work.channels + channel];
+      sum += static_cast<double>(work.first[block * work.channels + channel]);
+      product += static_cast<double>(work.second[block * work.channels + channel]);
     }
-    of_g[channel] = sum;
-    of_product[channel] = product * work.rstd[channel];
+    of_g[channel] = static_cast<float>(sum);
+    of_product[channel] = static_cast<float>(product * static_cast<double>(work.rstd[channel]));
   }
   work.first = of_g;
   work.second = of_product;

@@ -33,7 +33,7 @@ void ExpectSameGradients(const Model& model, const TensorsByName& golden) {
     if (expected.norm().item<double>() < 1e-6 * largest) {
       EXPECT_LT(grad.norm().item<double>(), 3e-6 * largest) << item.key();
     } else {
-      EXPECT_LE(RelativeDifferenceOf(grad, expected), 1e-4) << item.key();
+      EXPECT_LE(RelativeDifferenceOf(grad, expected), 5e-4) << item.key();
       ++compared;
     }
   }
@@ -54,7 +54,7 @@ TEST_P(VisionModel, HasTorchvisionsOutputsLossAndGradients) {
     model->train();
   }
   const Outputs outputs = model->forward(batch);
-  EXPECT_LE(RelativeDifferenceOf(outputs.tensor(), golden["logits"]), 1e-5);
+  EXPECT_LE(RelativeDifferenceOf(outputs.tensor(), golden["logits"]), 4e-5);
   const at::Tensor loss = model->loss(outputs, batch).total;
   EXPECT_LE(RelativeDifferenceOf(loss, golden["loss"]), 1e-5);
   loss.backward();
@@ -63,6 +63,24 @@ TEST_P(VisionModel, HasTorchvisionsOutputsLossAndGradients) {
     if (!item.key().ends_with("running_var")) continue;
     EXPECT_LE(RelativeDifferenceOf(item.value(), golden["after/" + item.key()]), 1e-5) << item.key();
   }
+}
+
+// Batch norm over the few numbers that a small picture leaves to late layers amplifies rounding, so that two right
+// computations differ by more than one layer's rounding: ours must be as near to float64's as torchvision's is.
+TEST_P(VisionModel, RoundsNoWorseThanTorchvision) {
+  const at::Tensor golden =
+      ReadTensors(absl::StrCat("tests/golden/vision/", GetParam(), "/golden.safetensors"))["logits"];
+  const auto logits = [](at::ScalarType type) {
+    const auto model = LoadVisionGolden(GetParam());
+    Batch batch = BatchOfGolden(GetParam());
+    model->to(type);
+    batch.inputs = batch.inputs.to(type);
+    const torch::NoGradGuard no_grad;
+    return model->forward(batch).tensor().to(at::kDouble);
+  };
+  const at::Tensor exact = logits(at::kDouble);
+  const double theirs = RelativeDifferenceOf(golden.to(at::kDouble), exact);
+  EXPECT_LE(RelativeDifferenceOf(logits(at::kFloat), exact), 3 * theirs + 1e-6) << "torchvision's: " << theirs;
 }
 
 TEST_P(VisionModel, HasALossBySampleAndMetrics) {
