@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/format/json.h"
 #include "base/json_members.h"
 
 namespace composer {
@@ -16,7 +17,7 @@ std::string SaveNumbers(std::initializer_list<std::pair<absl::string_view, doubl
 }
 
 absl::Status LoadNumbers(absl::string_view text, std::initializer_list<std::pair<absl::string_view, double*>> numbers) {
-  const auto json = nlohmann::json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  const auto json = ParseJson(text);
   if (!json.is_object()) return absl::InvalidArgumentError("saved state: not a JSON object");
   std::vector<double> values;
   for (const auto& [name, target] : numbers) {

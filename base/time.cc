@@ -10,6 +10,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/format/json.h"
 #include "base/json_members.h"
 #include "base/log.h"
 
@@ -175,7 +176,7 @@ std::string Timestamp::ToJson() const {
 }
 
 absl::StatusOr<Timestamp> Timestamp::FromJson(absl::string_view text) {
-  const auto json = nlohmann::json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  const auto json = ParseJson(text);
   if (!json.is_object()) return absl::InvalidArgumentError("timestamp: not a JSON object");
   Timestamp result;
   for (const CountField& field : kCounts) {

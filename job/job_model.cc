@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/format/json.h"
 #include "job/job_metrics.h"
 #include "job/models/diffusion_rows.h"
 #include "job/models/vision_rows.h"
@@ -107,7 +108,7 @@ ModelFactory ReadTorchScript(ConfigMap config, const PluginTables& plugins) {
 
 // Returns the map `config` as JSON; "" if it is not given.
 std::string InnerConfig(const std::string& json) {
-  const auto model = nlohmann::ordered_json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const auto model = ParseOrderedJson(json);
   const auto inner = model.is_object() ? model.find("config") : model.end();
   return model.is_object() && inner != model.end() && inner->is_object() ? inner->dump() : "";
 }

@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "base/format/json.h"
 
 namespace composer {
 namespace {
@@ -20,7 +21,7 @@ std::string JsonText(const Json& json, const char* name) {
 
 // "CODE: message", or "".
 std::string ErrorOf(absl::string_view text, const char* code_name) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = ParseJson(text);
   const std::string code = JsonText(json, code_name), message = JsonText(json, "message");
   return absl::CHexEscape(absl::StrCat(code, message.empty() ? "" : ": ", message.substr(0, 300)));
 }
@@ -48,7 +49,7 @@ absl::StatusOr<AzurePage> ParseAzureList(absl::string_view xml) {
 }
 
 absl::StatusOr<VolumePage> ParseVolumeList(absl::string_view text) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = ParseJson(text);
   if (!json.is_object())
     return absl::InternalError(
         absl::StrCat("the answer is no list of a folder: ", absl::CHexEscape(text.substr(0, 200))));
@@ -68,7 +69,7 @@ absl::StatusOr<VolumePage> ParseVolumeList(absl::string_view text) {
 std::string VolumeError(absl::string_view text) { return ErrorOf(text, "error_code"); }
 
 absl::StatusOr<OciPage> ParseOciList(absl::string_view text) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = ParseJson(text);
   if (!json.is_object() || !json.contains("objects") || !json["objects"].is_array()) return NoAnswer("a list", text);
   OciPage page;
   page.next = JsonText(json, "nextStartWith");
@@ -80,7 +81,7 @@ absl::StatusOr<OciPage> ParseOciList(absl::string_view text) {
 }
 
 absl::StatusOr<std::vector<std::pair<std::string, std::string>>> ParseOciUploads(absl::string_view text) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = ParseJson(text);
   if (!json.is_array()) return NoAnswer("a list of uploads", text);
   std::vector<std::pair<std::string, std::string>> uploads;
   for (const Json& entry : json) {
@@ -92,13 +93,13 @@ absl::StatusOr<std::vector<std::pair<std::string, std::string>>> ParseOciUploads
 }
 
 absl::StatusOr<std::string> ParseOciUploadId(absl::string_view text) {
-  const std::string id = JsonText(Json::parse(text, nullptr, /*allow_exceptions=*/false), "uploadId");
+  const std::string id = JsonText(ParseJson(text), "uploadId");
   if (id.empty()) return NoAnswer("an upload", text);
   return id;
 }
 
 absl::StatusOr<std::string> ParseOciNamespace(absl::string_view text) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = ParseJson(text);
   const std::string name = json.is_string() ? json.get<std::string>() : "";
   const bool plain = !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return absl::ascii_isalnum(c) || c == '-' || c == '_';

@@ -6,6 +6,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/format/json.h"
 #include "base/status_macros.h"
 #include "storage/identity/rsa_signature.h"
 #include "storage/s3_answers.h"
@@ -26,7 +27,7 @@ absl::StatusOr<GoogleToken> TokenOf(Http& http, HttpRequest request, absl::Time 
   request.max_body_bytes = kMostTokenBytes;
   const std::string where = request.origin + request.path;
   ASSIGN_OR_RETURN(const HttpResponse response, http.Send(request));
-  const Json json = Json::parse(response.body, nullptr, /*allow_exceptions=*/false);
+  const Json json = ParseJson(response.body);
   if (response.status != 200) {
     const absl::Status status = StatusOfAnswer(response, where);
     return absl::Status(status.code(), absl::StrCat(status.message(), ": ", Field(json, "error_description")));
@@ -55,7 +56,7 @@ absl::StatusOr<GoogleToken> AskWith(Http& http, const std::string& uri, const Ht
 
 absl::StatusOr<GoogleToken> FromFile(const std::string& file, Http& http, absl::Time now) {
   ASSIGN_OR_RETURN(const std::string text, ReadFile(file, kMostTokenBytes));
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = ParseJson(text);
   const std::string type = Field(json, "type");
   if (type == "service_account") {
     const std::string uri = Field(json, "token_uri").empty() ? kTokenUri : Field(json, "token_uri");

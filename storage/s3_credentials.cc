@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/file.h"
+#include "base/format/json.h"
 #include "base/status_macros.h"
 #include "storage/identity/aws_config.h"
 #include "storage/s3_answers.h"
@@ -53,7 +54,7 @@ Found FromProfile(const Environment& env) {
 
 // Parses the JSON of a container's or an instance's metadata.
 Found FromJson(const std::string& text, const std::string& origin) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = ParseJson(text);
   const auto field = [&](const char* name) {
     return json.is_object() && json.contains(name) && json[name].is_string() ? json[name].get<std::string>() : "";
   };

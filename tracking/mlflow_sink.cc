@@ -14,6 +14,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/file.h"
+#include "base/format/json.h"
 #include "base/log.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
@@ -49,7 +50,7 @@ Json Tag(absl::string_view key, const std::string& value) {
 }
 
 std::string ErrorText(const HttpResponse& response) {
-  const Json body = Json::parse(response.body, nullptr, /*allow_exceptions=*/false);
+  const Json body = ParseJson(response.body);
   const bool has_text = body.is_object() && body.contains("message") && body["message"].is_string();
   const std::string text = has_text ? body["message"].get<std::string>() : response.body;
   return absl::StrCat("HTTP ", response.status, ": ", Printable(Cut(text, 500)));
@@ -122,7 +123,7 @@ absl::StatusOr<Json> MlflowSink::Send(HttpRequest request, const std::string& na
   if (!response.ok()) return absl::Status(response.status().code(), absl::StrCat(place, response.status().message()));
   if (response->status == 200) {
     if (response->body.empty()) return Json::object();  // to a file
-    Json answer = Json::parse(response->body, nullptr, /*allow_exceptions=*/false);
+    Json answer = ParseJson(response->body);
     if (answer.is_object()) return answer;
     return absl::UnavailableError(absl::StrCat(place, "the answer is not JSON"));
   }
@@ -182,7 +183,7 @@ absl::Status MlflowSink::CreateRun(const TrackedRun& run, TrackerMemory& memory)
 }
 
 absl::Status MlflowSink::AddTable(const std::string& path, TrackerMemory& memory) {
-  Json tables = Json::parse(memory.notes[kTablesNote], nullptr, /*allow_exceptions=*/false);
+  Json tables = ParseJson(memory.notes[kTablesNote]);
   if (!tables.is_array()) tables = Json::array();
   const Json table = {{"path", path}, {"type", "table"}};
   if (std::find(tables.begin(), tables.end(), table) != tables.end() || tables.size() >= kMaxTables)

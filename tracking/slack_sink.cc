@@ -13,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "base/format/json.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
 
@@ -112,7 +113,7 @@ absl::Status SlackSink::Post(const std::string& text) {
   // The hook's path is a secret: messages name neither it nor the answer's address.
   const auto response = http_->Send(request);
   if (!response.ok()) return absl::UnavailableError(absl::StrCat("Slack at ", options_.origin, " does not answer"));
-  const Json answer = Json::parse(response->body, nullptr, /*allow_exceptions=*/false);
+  const Json answer = ParseJson(response->body);
   const bool refused = answer.is_object() && answer.contains("ok") && answer["ok"] == false;
   if (response->status == 200 && !refused) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat("Slack at ", options_.origin, ": HTTP ", response->status, ": ",

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/file.h"
+#include "base/format/json.h"
 #include "base/json_members.h"
 #include "base/status_macros.h"
 
@@ -24,7 +25,7 @@ constexpr size_t kMaxParameters = 10'000;
 
 // Returns nullopt when the line does not name a file within the run folder.
 std::optional<TrackedFile> ParseFileLine(absl::string_view line) {
-  const StateJson json = StateJson::parse(line, nullptr, /*allow_exceptions=*/false);
+  const StateJson json = ParseOrderedJson(line);
   TrackedFile file;
   std::string kind;
   if (!json.is_object() || !TakeMember(json, "kind", kind) || !TakeMember(json, "name", file.name) ||
@@ -55,7 +56,7 @@ std::map<std::string, std::string> TextsOf(const StateJson& json, const char* ke
 
 absl::StatusOr<StateJson> ReadState(const std::string& path) {
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxState));
-  StateJson json = StateJson::parse(text, nullptr, /*allow_exceptions=*/false);
+  StateJson json = ParseOrderedJson(text);
   if (!json.is_object()) return absl::InvalidArgumentError(absl::StrCat(path, " is damaged: it is not a JSON object"));
   return json;
 }

@@ -9,6 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "base/format/json.h"
 #include "base/format/proto_writer.h"
 
 namespace composer {
@@ -68,7 +69,7 @@ std::string WandbMediaJson(const TrackedFile& file, absl::string_view content) {
     json["format"] = "png";
     json["width"] = PngNumber(content, 16);
     json["height"] = PngNumber(content, 20);
-  } else if (const auto table = MediaJson::parse(content, nullptr, /*allow_exceptions=*/false); table.is_object()) {
+  } else if (const auto table = ParseOrderedJson(content); table.is_object()) {
     json["ncols"] = table.value("columns", MediaJson::array()).size();
     json["nrows"] = table.value("data", MediaJson::array()).size();
   }

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "base/format/json.h"
 #include "base/json_members.h"
 #include "base/printable.h"
 #include "checkpoint/format/json_text.h"
@@ -85,7 +86,7 @@ std::string SerializeLease(const LeaseRecord& lease) {
 absl::StatusOr<LeaseRecord> ParseLease(absl::string_view text) {
   if (text.size() > static_cast<size_t>(kMaxLeaseBytes)) return NotALease("too long");
   if (!CheckJson(text, {.max_depth = 8, .max_values = 10'000}).ok()) return NotALease("no JSON");
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = ParseJson(text);
   if (!json.is_object()) return NotALease("no object");
   std::string format;
   int64_t version = 0;

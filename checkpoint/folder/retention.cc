@@ -5,6 +5,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/format/json.h"
+
 namespace composer {
 
 std::vector<CheckpointName> CheckpointsToDelete(std::vector<CheckpointName> committed, CheckpointName just_saved,
@@ -26,7 +28,7 @@ double ScoreOf(const std::map<std::string, std::string>& small, absl::string_vie
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   const auto found = small.find(kScoreKey);
   if (found == small.end()) return kNone;
-  const auto json = nlohmann::json::parse(found->second, nullptr, /*allow_exceptions=*/false);
+  const auto json = ParseJson(found->second);
   if (!json.is_object() || !json.contains("monitor") || !json.contains("value")) return kNone;
   return json["monitor"] == std::string(monitor) && json["value"].is_number() ? json["value"].get<double>() : kNone;
 }

@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/format/json.h"
 
 namespace composer {
 
@@ -43,7 +44,7 @@ std::optional<std::string> FollowLink(absl::string_view place, absl::string_view
 std::string LinkOf(const std::map<std::string, std::string>& small) {
   const auto found = small.find(kLinkKey);
   if (found == small.end()) return "";
-  const auto json = nlohmann::json::parse(found->second, nullptr, /*allow_exceptions=*/false);
+  const auto json = ParseJson(found->second);
   const std::string key = json.is_string() ? json.get<std::string>() : "";
   return MayBeLink(key) ? key : "";
 }

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/format/json.h"
 #include "checkpoint/format/dtype.h"
 
 namespace composer {
@@ -84,7 +85,7 @@ void DiffJson(const std::string& path, const json& a, const json& b, std::vector
 
 json SmallAsJson(const StateDict& state) {
   json object = json::object();
-  for (const auto& [key, text] : state.small) object[key] = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  for (const auto& [key, text] : state.small) object[key] = ParseJson(text);
   return object;
 }
 

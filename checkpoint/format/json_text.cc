@@ -9,6 +9,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/format/json.h"
 
 namespace composer {
 namespace {
@@ -77,7 +78,7 @@ absl::Status CheckJson(absl::string_view text, const JsonLimits& limits) {
 absl::StatusOr<std::string> CanonicalJson(absl::string_view text) {
   const absl::Status checked = CheckJson(text);
   if (!checked.ok()) return absl::InvalidArgumentError(checked.message());
-  return nlohmann::json::parse(text.begin(), text.end()).dump();
+  return ParseJson(text).dump();
 }
 
 absl::StatusOr<std::string> QuoteJson(absl::string_view text) {

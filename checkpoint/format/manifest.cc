@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/format/json.h"
 #include "base/status_macros.h"
 #include "checkpoint/format/json_text.h"
 #include "checkpoint/format/safetensors.h"
@@ -281,7 +282,7 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view text) {
                            : "truncated or changed: it does not end with its checksum");
   }
   RETURN_IF_ERROR(CheckJson(text));
-  json object = json::parse(text.begin(), text.end());
+  json object = ParseJson(text);
   if (!object.is_object()) return Bad("no JSON object");
   return FromJson(std::move(object));
 }

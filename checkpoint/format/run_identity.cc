@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/format/json.h"
 #include "base/random.h"
 #include "base/status_macros.h"
 #include "checkpoint/format/json_text.h"
@@ -36,7 +37,7 @@ std::string SerializeRunIdentity(const RunIdentity& identity) {
 
 absl::StatusOr<RunIdentity> ParseRunIdentity(absl::string_view text) {
   if (!CheckJson(text, {.max_depth = 4, .max_values = 100}).ok()) return NoIdentity();
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = ParseJson(text);
   if (!json.is_object() || !json.contains("run_id") || !json.contains("path") || !json.contains("inode"))
     return NoIdentity();
   if (!json["run_id"].is_string() || !json["path"].is_string() || !json["inode"].is_number_unsigned())

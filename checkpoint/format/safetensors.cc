@@ -10,6 +10,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/format/json.h"
 #include "base/format/little_endian.h"
 #include "base/status_macros.h"
 #include "checkpoint/format/json_text.h"
@@ -173,7 +174,7 @@ absl::StatusOr<std::vector<SafetensorsEntry>> ParseSafetensors(absl::string_view
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
   if (text.empty() || text.front() != '{' || text.back() != '}') return absl::DataLossError("header is no JSON object");
   RETURN_IF_ERROR(CheckJson(text, JsonLimits{.max_depth = 8}));
-  const json object = json::parse(text.begin(), text.end());
+  const json object = ParseJson(text);
   std::vector<SafetensorsEntry> entries;
   for (const auto& [name, value] : object.items()) {
     if (name == kMetadata) {

@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/format/json.h"
 #include "base/status_macros.h"
 #include "checkpoint/folder/cleanup.h"
 #include "checkpoint/folder/verify.h"
@@ -163,7 +164,7 @@ absl::Status LoadAlone(ObjectStore& store, const std::string& checkpoint, StateD
 // A reason may quote damaged bytes, so this makes it valid UTF-8.
 std::string PlainText(absl::string_view text) {
   const nlohmann::json json = std::string(text);
-  return nlohmann::json::parse(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)).get<std::string>();
+  return ParseJson(json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)).get<std::string>();
 }
 
 // Taking an older checkpoint would discard, without evidence, what the newer one holds.

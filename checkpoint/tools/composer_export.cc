@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/file.h"
+#include "base/format/json.h"
 #include "base/status_macros.h"
 #include "checkpoint/folder/verify.h"
 #include "checkpoint/format/dtype.h"
@@ -74,7 +75,7 @@ void AddTimestamp(const std::string& saved, PickleWriter& pickle) {
   pickle.BeginDict();
   pickle.String("Timestamp");
   pickle.BeginDict();
-  const Json json = Json::parse(saved);
+  const Json json = ParseJson(saved);
   for (const auto& [key, value] : json.items()) {
     pickle.String(key);
     value.is_number_integer() ? pickle.Int(value) : pickle.TimeSpan(absl::Seconds(value.get<double>()));
@@ -85,7 +86,7 @@ void AddTimestamp(const std::string& saved, PickleWriter& pickle) {
 
 // torch's GradScaler, with the settings that ours has, too.
 void AddScaler(const std::string& saved, PickleWriter& pickle) {
-  const Json json = Json::parse(saved);
+  const Json json = ParseJson(saved);
   pickle.String("scaler");
   pickle.BeginDict();
   pickle.String("ClosureGradScaler");

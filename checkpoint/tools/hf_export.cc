@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/format/json.h"
 #include "base/status_macros.h"
 #include "checkpoint/format/json_text.h"
 #include "checkpoint/tools/lora_export.h"
@@ -36,7 +37,7 @@ const char* TorchName(at::ScalarType type) {
 
 // The text is a list of {"name": …}.
 bool ChangedOnlyBy(const char* name, const std::string& text) {
-  const auto list = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto list = ParseJson(text);
   return list.is_array() && !list.empty() && std::all_of(list.begin(), list.end(), [&](const auto& item) {
            return item.is_object() && item.contains("name") && item["name"] == name;
          });
@@ -58,7 +59,7 @@ absl::StatusOr<HfExtras> ReadHfExtras(const Manifest& manifest, const ExportOpti
     return absl::FailedPreconditionError(
         absl::StrCat("--hf: algorithms have changed the model, so that transformers has no class for it: ",
                      changed->second.substr(0, 200)));
-  const auto json = nlohmann::json::parse(found->second, nullptr, /*allow_exceptions=*/false);
+  const auto json = ParseJson(found->second);
   const bool has_texts = json.is_object() && json.contains("config") && json["config"].is_string() &&
                          json.contains("folder") && json["folder"].is_string();
   HfExtras extras;
@@ -68,8 +69,7 @@ absl::StatusOr<HfExtras> ReadHfExtras(const Manifest& manifest, const ExportOpti
   }
   if (!has_texts || !CheckJson(extras.config_json).ok())
     return absl::DataLossError("--hf: the checkpoint's config.json cannot be read");
-  nlohmann::ordered_json config =
-      nlohmann::ordered_json::parse(extras.config_json, nullptr, /*allow_exceptions=*/false);
+  nlohmann::ordered_json config = ParseOrderedJson(extras.config_json);
   if (!config.is_object()) return absl::DataLossError("--hf: the checkpoint's config.json is no object");
   config[config.contains("dtype") ? "dtype" : "torch_dtype"] = TorchName(options.dtype.value_or(at::kFloat));
   extras.config_json = config.dump(2) + "\n";

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "base/format/json.h"
 #include "checkpoint/format/json_text.h"
 #include "checkpoint/tools/hf_export.h"
 
@@ -28,8 +29,7 @@ bool IsConfig(const nlohmann::ordered_json& json) {
 }
 
 nlohmann::ordered_json ParsedOrNull(const std::string& text) {
-  return CheckJson(text).ok() ? nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false)
-                              : nlohmann::ordered_json();
+  return CheckJson(text).ok() ? ParseOrderedJson(text) : nlohmann::ordered_json();
 }
 
 bool WasChangedByLora(const Manifest& manifest) {

@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "base/format/json.h"
 #include "base/status_macros.h"
 
 namespace composer {
@@ -63,7 +64,7 @@ absl::StatusOr<TorchOptimizer> ReadTorchOptimizer(const StateDict& state, const 
     return absl::FailedPreconditionError(
         "it does not say which optimizer made it: it holds the weights only, or an earlier version wrote it; "
         "--weights-only writes the weights");
-  const Json json = Json::parse(saved->second);
+  const Json json = ParseJson(saved->second);
   TorchOptimizer optimizer{.name = json.at("class")};
   const std::string& name = optimizer.name;
   const bool adam = name == "Adam" || name == "AdamW" || name == "DecoupledAdamW";
@@ -79,7 +80,7 @@ absl::StatusOr<TorchOptimizer> ReadTorchOptimizer(const StateDict& state, const 
 }
 
 void AppendTorchValue(const std::string& json, PickleWriter& pickle) {
-  const Json value = Json::parse(json);
+  const Json value = ParseJson(json);
   if (value.is_boolean()) return pickle.Bool(value);
   if (value.is_number_integer()) return pickle.Int(value);
   if (value.is_number()) return pickle.Float(value);

@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/format/json.h"
 #include "base/status_macros.h"
 #include "checkpoint/format/json_text.h"
 
@@ -86,7 +87,7 @@ absl::StatusOr<int64_t> ParseByteSize(absl::string_view text) {
 
 absl::StatusOr<std::vector<std::string>> FilesOfWeightIndex(absl::string_view text) {
   RETURN_IF_ERROR(CheckJson(text, JsonLimits{.max_depth = 16}));
-  const nlohmann::json json = nlohmann::json::parse(text.begin(), text.end());
+  const nlohmann::json json = ParseJson(text);
   const auto map = json.is_object() ? json.find("weight_map") : json.end();
   if (!json.is_object() || map == json.end() || !map->is_object() || map->empty())
     return absl::DataLossError("it has no weight_map from names to files");

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "base/format/json.h"
 #include "base/status_macros.h"
 #include "base/time.h"
 #include "checkpoint/torch_files/pickle.h"
@@ -66,7 +67,7 @@ bool AsSeconds(const Pickle& pickle, const PickleValue& value, double* seconds) 
 absl::StatusOr<std::string> ReadTimestamp(const Pickle& pickle) {
   const PickleValue* saved = Member(pickle, {"state", "timestamp", "Timestamp"});
   if (saved == nullptr) saved = Member(pickle, {"state", "timestamp"});
-  auto json = nlohmann::json::parse(Timestamp().ToJson());
+  auto json = ParseJson(Timestamp().ToJson());
   for (auto& [name, value] : json.items()) {
     const PickleValue* found = pickle.Find(*saved, name);
     if (found == nullptr) continue;

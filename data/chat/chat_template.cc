@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/format/json.h"
 #include "base/status_macros.h"
 #include "data/chat/template_filters.h"
 
@@ -326,7 +327,7 @@ absl::StatusOr<std::optional<std::string>> FindChatTemplate(const std::string& f
   const std::string path = JoinPath(folder, "tokenizer_config.json");
   if (!PathExists(path)) return std::nullopt;
   ASSIGN_OR_RETURN(const std::string json, ReadFile(path, int64_t{16} << 20));
-  const auto config = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const auto config = ParseJson(json);
   if (!config.is_object()) return absl::DataLossError(absl::StrCat(path, ": is no JSON object"));
   const auto found = config.find("chat_template");
   if (found == config.end() || found->is_null()) return std::nullopt;

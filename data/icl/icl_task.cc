@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/format/json.h"
 #include "base/status_macros.h"
 #include "data/icl/few_shots.h"
 #include "data/text/characters.h"
@@ -56,7 +57,7 @@ absl::StatusOr<int64_t> GoldOf(const Json& line, size_t choices) {
 }
 
 absl::StatusOr<Json> ObjectOf(absl::string_view line) {
-  Json json = Json::parse(line.begin(), line.end(), nullptr, /*allow_exceptions=*/false);
+  Json json = ParseJson(line);
   if (!json.is_object()) return absl::InvalidArgumentError("this line is not a JSON object");
   return json;
 }

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/format/json.h"
 #include "base/json_members.h"
 #include "base/status_macros.h"
 #include "data/codec/hashing.h"
@@ -185,7 +186,7 @@ int64_t PlainBytes(const MdsShardInfo& info) {
 }
 
 absl::StatusOr<MdsIndex> ParseMdsIndex(absl::string_view text) {
-  const Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  const Json json = ParseJson(text);
   uint32_t version = 0;
   if (!json.is_object() || !TakeMember(json, "version", version) || !json.contains("shards") ||
       !json["shards"].is_array())

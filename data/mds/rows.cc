@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/format/json.h"
 #include "base/format/little_endian.h"
 #include "base/status_macros.h"
 
@@ -53,7 +54,7 @@ absl::StatusOr<RowValues> SplitRow(const MdsShardInfo& info, absl::string_view r
 }
 
 absl::StatusOr<RowValues> ParseRow(const MdsShardInfo& info, absl::string_view row) {
-  const auto json = nlohmann::json::parse(row.begin(), row.end(), nullptr, /*allow_exceptions=*/false);
+  const auto json = ParseJson(row);
   if (!json.is_object()) return absl::DataLossError("it is not a JSON object");
   RowValues values;
   for (const MdsColumn& column : info.columns) {

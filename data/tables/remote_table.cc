@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "base/file.h"
+#include "base/format/json.h"
 #include "base/format/little_endian.h"
 #include "base/status_macros.h"
 #include "data/cache/whole_object.h"
@@ -102,7 +103,7 @@ class RemoteTable {
     if (!text.ok()) return;
     const absl::MutexLock lock(&mutex_);
     try {
-      const Json json = Json::parse(*text);
+      const Json json = ParseJson(*text);
       const std::optional<uint64_t> checksum = ParseChecksum(json.at("xxh3").get<std::string>());
       if (checksum.has_value() && json.at("asked") == asked_) facts_ = ParseFacts(json.at("facts"));
       checksum_ = checksum;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "base/format/json.h"
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
 #include "data/text/record_files.h"
@@ -61,7 +62,7 @@ class JsonRecords final : public TextRecords {
  private:
   absl::StatusOr<Json> Object(int64_t record) const {
     const absl::string_view line = records_[record];
-    Json object = Json::parse(line.begin(), line.end(), nullptr, /*allow_exceptions=*/false);
+    Json object = ParseJson(line);
     if (!object.is_object()) return Bad(record, "", "this is not a JSON object");
     return object;
   }
@@ -103,7 +104,7 @@ class CsvRecords final : public TextRecords {
     const bool parsed =
         encoding.kind == MdsKind::kNumber || encoding.kind == MdsKind::kArray || encoding.kind == MdsKind::kJson;
     if (!parsed) return EncodeJsonValue(encoding, Json(field));
-    const Json value = Json::parse(field, nullptr, /*allow_exceptions=*/false);
+    const Json value = ParseJson(field);
     if (value.is_discarded())
       return absl::InvalidArgumentError(
           absl::StrCat("`", field.substr(0, 60), "` does not fit the encoding ", encoding.name));

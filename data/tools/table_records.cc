@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/format/json.h"
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
 #include "data/tools/json_values.h"
@@ -48,7 +49,7 @@ Json JsonOf(ArrowValue& value, const MdsEncoding& encoding) {
     case ArrowKind::kNumbers:
       return std::move(value.numbers);
     case ArrowKind::kJson:
-      if (encoding.kind == MdsKind::kJson) return Json::parse(value.text, nullptr, /*allow_exceptions=*/false);
+      if (encoding.kind == MdsKind::kJson) return ParseJson(value.text);
       break;
     case ArrowKind::kText:
     case ArrowKind::kBytes:

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/file.h"
+#include "base/format/json.h"
 #include "base/option_help.h"
 #include "base/options.h"
 #include "base/printable.h"
@@ -46,7 +47,7 @@ std::vector<Option> TrainTable(TrainTokenizerOptions& options) {
 
 absl::StatusOr<std::string> TextOf(const std::string& line, const std::string& key) {
   if (key.empty()) return line;
-  const nlohmann::json object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json object = ParseJson(line);
   if (!object.is_object() || !object.contains(key) || !object[key].is_string())
     return absl::InvalidArgumentError(absl::StrCat("must be an object of JSON with the text `", key, "`"));
   return object[key].get<std::string>();

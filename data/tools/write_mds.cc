@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/file.h"
+#include "base/format/json.h"
 #include "base/status_macros.h"
 #include "storage/checksum.h"
 
@@ -41,7 +42,7 @@ absl::StatusOr<MdsIndex> ReadJournal(ObjectStore& store, const std::string& fing
   const auto text = GetObject(store, kJournal, kMaxIndexBytes);
   if (absl::IsNotFound(text.status())) return MdsIndex();
   RETURN_IF_ERROR(text.status());
-  const Json journal = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  const Json journal = ParseJson(*text);
   const auto field = [&](const char* name) {
     const bool there = journal.is_object() && journal.contains(name) && journal[name].is_string();
     return there ? journal[name].get<std::string>() : "";

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "base/file.h"
+#include "base/format/json.h"
 #include "base/random.h"
 #include "base/status_macros.h"
 #include "storage/identity/sigv4.h"
@@ -78,7 +79,7 @@ std::string SerializeKept(const KeptConfig& kept) {
 }
 
 absl::StatusOr<KeptConfig> ParseKept(const std::string& text) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = ParseJson(text);
   KeptConfig kept;
   const auto read = [&](const char* member, std::map<std::string, std::string>& values) {
     if (!json.is_object() || !json.contains(member) || !json[member].is_object()) return false;
@@ -117,7 +118,7 @@ bool HasEnded(const std::string& run_folder) {
   constexpr int64_t kLargestSummary = 64 << 20;
   const absl::StatusOr<std::string> text = ReadFile(JoinPath(run_folder, "summary.json"), kLargestSummary);
   if (!text.ok()) return false;
-  const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  const Json json = ParseJson(*text);
   return json.is_object() && json.contains("exit_reason") && json["exit_reason"] == "done";
 }
 

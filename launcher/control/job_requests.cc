@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/file.h"
+#include "base/format/json.h"
 #include "base/json_members.h"
 #include "base/printable.h"
 #include "base/status_macros.h"
@@ -27,7 +28,7 @@ std::string DescribeEnd(const std::string& run_folder) {
   if (run_folder.empty()) return "";
   const absl::StatusOr<std::string> text = ReadFile(JoinPath(run_folder, "summary.json"), kSummaryLimit);
   if (!text.ok()) return "";
-  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  const auto json = ParseJson(*text);
   if (!json.is_object()) return "";
   std::string checkpoint;
   int64_t steps = 0;

@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "base/file.h"
+#include "base/format/json.h"
 #include "base/json_members.h"
 #include "base/machine_stats.h"
 #include "base/nearest_name.h"
@@ -85,7 +86,7 @@ std::string RunFileJson(const RunFile& run) {
 
 absl::StatusOr<RunFile> ParseRunFile(absl::string_view text) {
   if (text.size() > static_cast<size_t>(kMaxBytes)) return Bad("too large");
-  const Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  const Json json = ParseOrderedJson(text);
   if (!json.is_object()) return Bad("no JSON object");
   RunFile run;
   if (!TakeMember(json, "job", run.job) || !TakeMember(json, "run_folder", run.run_folder) ||

@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/format/json.h"
 #include "base/json_members.h"
 #include "base/status_macros.h"
 
@@ -29,7 +30,7 @@ absl::Status Unexpected(absl::string_view what, absl::string_view body) {
 
 absl::StatusOr<Json> ParseObject(absl::string_view body) {
   if (body.size() > kMaxNoticeBytes) return Unexpected("too long", body);
-  Json document = Json::parse(body.begin(), body.end(), nullptr, /*allow_exceptions=*/false);
+  Json document = ParseOrderedJson(body);
   if (!document.is_object()) return Unexpected("not a JSON object", body);
   return document;
 }

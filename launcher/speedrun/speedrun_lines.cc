@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "base/file.h"
+#include "base/format/json.h"
 #include "base/status_macros.h"
 
 namespace composer {
@@ -57,7 +58,7 @@ std::string SpeedrunJson(const SpeedrunLine& line) {
 }
 
 absl::StatusOr<SpeedrunLine> ParseSpeedrunLine(absl::string_view text) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = ParseJson(text);
   SpeedrunLine line;
   const auto take = [&](const char* key, auto& into, bool fits) {
     if (fits) into = json[key].get<std::decay_t<decltype(into)>>();

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/format/json.h"
 #include "base/json_members.h"
 
 namespace composer {
@@ -83,7 +84,7 @@ void LaunchTotals::Add(const LaunchSummary& launch) {
 
 RunHistory ParseHistory(absl::string_view summary_json) {
   RunHistory history;
-  const Json json = Json::parse(summary_json.begin(), summary_json.end(), nullptr, /*allow_exceptions=*/false);
+  const Json json = ParseOrderedJson(summary_json);
   if (!json.is_object() || !json.contains("exit_reason")) return history;
   if (const auto earlier = json.find("earlier_launches"); earlier != json.end() && earlier->is_array()) {
     for (const Json& launch : *earlier) {

@@ -15,6 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/format/json.h"
 #include "launcher/control/control_client.h"
 #include "tests/launcher/launched.h"
 
@@ -96,7 +97,7 @@ TEST_F(ControlTest, StatusTellsHowTheJobIsDoing) {
       [&] {
         const Output output = Command({"status", "--json"});
         EXPECT_EQ(output.code, 0) << output.err;
-        status = nlohmann::json::parse(output.out, nullptr, false);
+        status = ParseJson(output.out);
         return status.is_object() && status["step"] > 5 && status["steps_per_second"] > 0 && status["goodput"] > 0;
       },
       absl::Seconds(15)))

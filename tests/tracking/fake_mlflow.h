@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
+#include "base/format/json.h"
 #include "net/http.h"
 
 namespace composer {
@@ -81,7 +82,7 @@ class FakeMlflow final : public Http {
           absl::StrJoin(request.body, "");
       return {.status = 200, .headers = {}, .body = ""};  // as mlflow 3.17.2
     }
-    const Json body = Json::parse(absl::StrJoin(request.body, ""), nullptr, false);
+    const Json body = ParseJson(absl::StrJoin(request.body, ""));
     if (!absl::StartsWith(request.path, "/api/2.0/mlflow/")) return Error(404, "ENDPOINT_NOT_FOUND");
     const std::string name = request.path.substr(16);
     if (name == "experiments/get-by-name") {

@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "base/format/json.h"
 #include "trainer/core/state.h"
 
 namespace composer {
@@ -148,7 +149,7 @@ absl::Status Ema::PrepareLoad(absl::string_view json) {
   UseForInference(false);
   if (model_ == nullptr && !json.empty())
     return absl::FailedPreconditionError("EMA: a checkpoint with an average cannot be loaded before the end of INIT");
-  if (!json.empty() && !nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false).is_object())
+  if (!json.empty() && !ParseJson(json).is_object())
     return absl::DataLossError(absl::StrCat("EMA: its state is no JSON object: ", json.substr(0, 80)));
   json.empty() ? Stop() : Begin();
   return absl::OkStatus();

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "base/format/json.h"
 #include "trainer/algorithms/ema_options.h"
 #include "trainer/core/state.h"
 
@@ -73,7 +74,7 @@ absl::Status Lawa::PrepareLoad(absl::string_view json) {
   taken_ = 0;
   snapshots_.clear();
   if (json.empty()) return absl::OkStatus();
-  const auto saved = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const auto saved = ParseJson(json);
   const auto count = [&](const char* key) {
     return saved.is_object() && saved.contains(key) && saved[key].is_number_integer() ? saved[key].get<int64_t>() : 0;
   };

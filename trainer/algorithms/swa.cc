@@ -10,6 +10,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "base/format/json.h"
 #include "trainer/core/state.h"
 
 namespace composer {
@@ -162,7 +163,7 @@ absl::Status Swa::PrepareLoad(absl::string_view json) {
   kept_.clear();
   *progress_ = Progress{};
   if (json.empty()) return absl::OkStatus();
-  const Json saved = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const Json saved = ParseJson(json);
   const auto count = [&](const char* key) { return saved.contains(key) && saved[key].is_number_integer(); };
   if (!saved.is_object() || !count("averaged") || !count("steps") || !saved.contains("completed") ||
       !saved["completed"].is_boolean() || !saved.contains("start_factor") || !saved["start_factor"].is_number())

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/format/json.h"
 #include "trainer/core/torch_status.h"
 
 namespace composer {
@@ -236,7 +237,7 @@ std::string CollectiveWatch::Record(const std::string& why) {
                                 {"calls", std::move(calls)}});
   }
   if (options_.backend_record) {
-    nlohmann::json backend = nlohmann::json::parse(options_.backend_record(), nullptr, /*allow_exceptions=*/false);
+    nlohmann::json backend = ParseJson(options_.backend_record());
     record["backend"] = backend.is_discarded() ? nlohmann::json() : std::move(backend);
   }
   return record.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);

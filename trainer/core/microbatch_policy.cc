@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "base/format/json.h"
 #include "trainer/core/torch_status.h"
 
 namespace composer {
@@ -46,7 +47,7 @@ std::string MicrobatchPolicy::SaveState() const {
 }
 
 absl::Status MicrobatchPolicy::LoadState(absl::string_view text) {
-  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto json = ParseJson(text);
   for (const char* key : {"size", "fitted", "failed", "good_steps", "patience"}) {
     if (!json.is_object() || !json.contains(key) || !json[key].is_number_integer() || json[key] < 0)
       return absl::DataLossError(absl::StrCat("the microbatch policy's state has no ", key));

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/format/json.h"
 #include "base/status_macros.h"
 #include "data/chat/chat_template.h"
 #include "data/text/record_files.h"
@@ -45,7 +46,7 @@ class ChatObjects {
  private:
   nlohmann::json OfLine(int64_t index) const {
     const absl::string_view line = (*lines_)[index];
-    nlohmann::json object = nlohmann::json::parse(line.begin(), line.end(), nullptr, /*allow_exceptions=*/false);
+    nlohmann::json object = ParseJson(line);
     TORCH_CHECK_VALUE(object.is_object(), Where(index), ": this line is not a JSON object: `",
                       std::string(line.substr(0, 100)), "`");
     return object;
@@ -55,7 +56,7 @@ class ChatObjects {
     nlohmann::json object = nlohmann::json::object();
     for (const auto& [key, text] : row.texts) {
       const bool is_json = std::find(of_json_.begin(), of_json_.end(), key) != of_json_.end();
-      object[key] = is_json ? nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false) : nlohmann::json(text);
+      object[key] = is_json ? ParseJson(text) : nlohmann::json(text);
     }
     return object;
   }

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/file.h"
+#include "base/format/json.h"
 #include "base/status_macros.h"
 #include "data/text/gzip_file.h"
 #include "data/text/record_files.h"
@@ -62,7 +63,7 @@ class JsonLines final : public SampleSource {
   int64_t size() const override { return records_.size(); }
   Sample Get(int64_t index) const override {
     const absl::string_view line = records_[index];
-    const Json object = Json::parse(line.begin(), line.end(), nullptr, /*allow_exceptions=*/false);
+    const Json object = ParseJson(line);
     TORCH_CHECK_VALUE(object.is_object(), records_.Where(index), ": this line is not a JSON object: `",
                       std::string(line.substr(0, 100)), "`");
     Sample sample;

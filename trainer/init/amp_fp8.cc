@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/format/json.h"
 #include "base/log.h"
 #include "trainer/core/logger.h"
 #include "trainer/core/model.h"
@@ -42,7 +43,7 @@ std::string WhyLeft(const std::string& name, const LinearLayer& linear, const Mo
 }
 
 absl::StatusOr<std::vector<std::string>> NamesIn(absl::string_view json, int64_t& steps) {
-  const Json saved = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const Json saved = ParseJson(json);
   const bool valid = saved.is_object() && saved.contains("layers") && saved["layers"].is_array() &&
                      saved.contains("steps") && saved["steps"].is_number_integer() && saved["steps"] > 0;
   if (!valid) return absl::DataLossError("AmpFp8: not the names of layers and a number of steps");

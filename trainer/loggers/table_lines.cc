@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/time/clock.h"
+#include "base/format/json.h"
 #include "base/status_macros.h"
 
 namespace composer {
@@ -26,7 +27,7 @@ absl::Status TableLines::WriteTable(const TableRecord& record) {
   if (origin_.launch > 0) json["launch"] = origin_.launch;
   json["generation"] = origin_.generation;
   json["table"] = std::string(record.name);
-  json.update(nlohmann::ordered_json::parse(TableJson(record)));
+  json.update(ParseOrderedJson(TableJson(record)));
   return file_->Append(json.dump() + "\n");
 }
 

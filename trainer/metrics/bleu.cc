@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/format/json.h"
+
 namespace composer {
 namespace {
 
@@ -45,8 +47,7 @@ class Bleu final : public Metric {
         texts != batch.texts.end() && answers != batch.texts.end() && texts->second.size() == answers->second.size(),
         "BLEU needs the generations and answers of icl_tasks");
     for (size_t i = 0; i < texts->second.size(); ++i)
-      Add(WordsOf(AnswerIn(texts->second[i], options_)),
-          nlohmann::json::parse(answers->second[i]).get<std::vector<std::string>>());
+      Add(WordsOf(AnswerIn(texts->second[i], options_)), ParseJson(answers->second[i]).get<std::vector<std::string>>());
   }
 
   double Compute() const override {

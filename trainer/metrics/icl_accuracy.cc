@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/format/json.h"
 #include "trainer/metrics/metric_sums.h"
 
 namespace composer {
@@ -111,7 +112,7 @@ class IclGenerationAccuracy final : public SummedMetric {
         texts != batch.texts.end() && answers != batch.texts.end() && texts->second.size() == answers->second.size(),
         name(), " needs the generations and answers of icl_tasks");
     for (size_t i = 0; i < texts->second.size(); ++i) {
-      const auto right = nlohmann::json::parse(answers->second[i]).get<std::vector<std::string>>();
+      const auto right = ParseJson(answers->second[i]).get<std::vector<std::string>>();
       sums_.Add(IsRightAnswer(texts->second[i], right, options_) ? 1 : 0, 1);
     }
   }

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/file.h"
+#include "base/format/json.h"
 #include "base/status_macros.h"
 
 namespace composer {
@@ -33,7 +34,7 @@ absl::StatusOr<Header> ReadHeader(std::istream& in, const std::string& path) {
   std::getline(in, line);
   const absl::Status wrong = absl::InvalidArgumentError(absl::StrCat(path, " is not a trace that Composer wrote"));
   if (!absl::StartsWith(line, kBegin) || !absl::EndsWith(line, kEvents)) return wrong;
-  const Json json = Json::parse(line + "]}", nullptr, /*allow_exceptions=*/false);
+  const Json json = ParseJson(line + "]}");
   if (!json.is_object() || !json.contains("baseTimeNanoseconds") || !json["baseTimeNanoseconds"].is_number_integer())
     return wrong;
   return Header{json["baseTimeNanoseconds"].get<int64_t>(),

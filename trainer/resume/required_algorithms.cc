@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "base/format/json.h"
 #include "base/json_members.h"
 #include "base/status_macros.h"
 #include "checkpoint/folder/verify.h"
@@ -24,7 +25,7 @@ struct Required {
 absl::StatusOr<std::vector<Required>> Parse(const CheckpointRequirements& required) {
   std::vector<Required> list;
   if (required.json.empty()) return list;
-  const Json json = Json::parse(required.json, nullptr, /*allow_exceptions=*/false);
+  const Json json = ParseOrderedJson(required.json);
   if (!json.is_array())
     return absl::DataLossError(absl::StrCat(required.location, ": ", kRequiredAlgorithmsKey, " is no list"));
   for (const Json& item : json) {
@@ -66,7 +67,7 @@ std::string RequiredAlgorithms(const std::vector<std::unique_ptr<Algorithm>>& al
     const AlgorithmOrigin& origin = algorithm->origin();
     list.push_back({{"name", algorithm->name()},
                     {"key", origin.key},
-                    {"arguments", Json::parse(origin.arguments.empty() ? "null" : origin.arguments)},
+                    {"arguments", ParseOrderedJson(origin.arguments.empty() ? "null" : origin.arguments)},
                     {"plugin", origin.plugin}});
   }
   return list.empty() ? "" : list.dump();

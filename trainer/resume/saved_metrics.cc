@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "base/format/json.h"
+
 namespace composer {
 namespace {
 
@@ -69,7 +71,7 @@ std::string SavedMetrics(const State& state) {
 
 absl::Status RestoreMetrics(absl::string_view text, State& state) {
   const absl::Status unreadable = absl::DataLossError("the checkpoint's metrics cannot be read");
-  const SumsJson json = SumsJson::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  const SumsJson json = ParseJson(text);
   if (!json.is_object() || !json.contains("train") || !json.contains("eval") || !json["eval"].is_object())
     return unreadable;
   if (!RestoreAll(json["train"], state.train_metrics)) return unreadable;

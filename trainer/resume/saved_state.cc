@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "base/format/json.h"
 #include "base/status_macros.h"
 #include "checkpoint/format/ignored_keys.h"
 #include "checkpoint/format/reshard.h"
@@ -55,7 +56,7 @@ absl::Status LoadParts(absl::string_view prefix, const Parts& parts, const std::
 }
 
 absl::Status ReadDataSettings(const std::string& text, SavedDataSettings& data) {
-  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto json = ParseJson(text);
   const std::pair<const char*, int64_t*> fields[] = {{"global_train_batch_size", &data.global_train_batch_size},
                                                      {"dataset_size", &data.dataset_size},
                                                      {"seed", &data.seed}};
@@ -77,7 +78,7 @@ absl::Status ReadDataSettings(const std::string& text, SavedDataSettings& data) 
 }
 
 absl::Status Freeze(const std::string& text, const Model& model) {
-  const auto names = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto names = ParseJson(text);
   if (!names.is_array()) return absl::DataLossError("the checkpoint's names of frozen parameters are no list");
   const auto params = model.named_parameters();
   for (const auto& name : names) {

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/format/json.h"
+
 namespace composer {
 
 at::Tensor GradScaler::StartUnscale(std::vector<at::Tensor>& grads) {
@@ -38,7 +40,7 @@ std::string GradScaler::SaveState() const {
 }
 
 absl::Status GradScaler::LoadState(absl::string_view text) {
-  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto json = ParseJson(text);
   const auto count = [&](const char* key) { return json.contains(key) && json[key].is_number_integer(); };
   if (!json.is_object() || !json.contains("scale") || !json["scale"].is_number() || !(json["scale"] > 0) ||
       !count("good_steps") || !count("skipped_steps")) {

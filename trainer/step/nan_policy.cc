@@ -3,6 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/format/json.h"
+
 namespace composer {
 
 NanPolicy::Action NanPolicy::OnStep(bool finite) {
@@ -24,7 +26,7 @@ std::string NanPolicy::SaveState() const {
 }
 
 absl::Status NanPolicy::LoadState(absl::string_view json) {
-  const auto saved = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const auto saved = ParseJson(json);
   const auto count = [&saved](const char* key, int64_t& value) {
     if (!saved.is_object() || !saved.contains(key) || !saved[key].is_number_unsigned()) return false;
     value = saved[key].get<int64_t>();

@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "base/format/json.h"
 #include "views/draw/curve.h"
 #include "views/draw/svg_plot.h"
 #include "views/read/metric_names.h"
@@ -132,7 +133,7 @@ std::string Values(const RunInfo& run) {
 
 // A line of tables.jsonl (trainer/loggers/table_lines.h).
 std::string Table(const std::string& line) {
-  const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const auto json = ParseJson(line);
   if (!json.is_object() || !json.contains("table") || !json.contains("columns") || !json.contains("data")) return "";
   const auto texts = [](const nlohmann::json& list) {
     std::vector<std::string> cells;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "base/format/json.h"
 
 namespace composer {
 
@@ -75,7 +76,7 @@ bool FlatJson::Next(JsonMember& member) {
 
 std::string WithoutEscapes(absl::string_view escaped) {
   if (escaped.find('\\') == absl::string_view::npos) return std::string(escaped);
-  const auto json = nlohmann::json::parse(absl::StrCat("\"", escaped, "\""), nullptr, /*allow_exceptions=*/false);
+  const auto json = ParseJson(absl::StrCat("\"", escaped, "\""));
   return json.is_string() ? json.get<std::string>() : "";
 }
 

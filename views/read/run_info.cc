@@ -17,6 +17,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/format/json.h"
 #include "base/json_members.h"
 #include "views/read/flat_json.h"
 #include "views/read/metrics_reader.h"
@@ -126,7 +127,7 @@ RunGeneration TakeGeneration(const nlohmann::json& json) {
 bool TakeSummary(const std::string& path, RunInfo& run) {
   const auto text = ReadFile(path, kMaxSummary);
   if (!text.ok()) return false;
-  const auto json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  const auto json = ParseJson(*text);
   if (!json.is_object()) return false;
   TakeMember(json, "run_name", run.name);
   TakeMember(json, "exit_reason", run.state);

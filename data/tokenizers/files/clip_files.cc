@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/format/json.h"
 #include "data/tokenizers/files/tokenizer_files.h"
 
 namespace composer {
@@ -26,7 +27,7 @@ Json ClipSpecial(const std::string& content, const Json& id, bool normalized) {
 
 absl::StatusOr<TokenizerParts> ParseClipFiles(absl::string_view vocab_json, absl::string_view merges_txt,
                                               const std::string& pad) {
-  Json vocab = Json::parse(vocab_json.begin(), vocab_json.end(), nullptr, false);
+  Json vocab = ParseJson(vocab_json);
   if (!vocab.is_object() || !vocab.contains(kStart) || !vocab.contains(kEnd))
     return absl::InvalidArgumentError(
         absl::StrCat("vocab.json: must be a JSON object of tokens and numbers with ", kStart, " and ", kEnd));

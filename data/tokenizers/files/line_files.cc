@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "base/format/json.h"
 #include "base/status_macros.h"
 #include "data/tokenizers/files/bpe_parts.h"
 #include "data/tokenizers/files/tokenizer_files.h"
@@ -59,7 +60,7 @@ absl::StatusOr<TokenizerParts> ParseVocabTxt(absl::string_view text, bool lowerc
 }
 
 absl::StatusOr<TokenizerParts> ParseGpt2Files(absl::string_view vocab_json, absl::string_view merges_txt) {
-  const auto json = nlohmann::json::parse(vocab_json.begin(), vocab_json.end(), nullptr, false);
+  const auto json = ParseJson(vocab_json);
   if (!json.is_object()) return absl::InvalidArgumentError("vocab.json: must be a JSON object of tokens and numbers");
   TokenNumbers tokens;
   for (const auto& [token, id] : json.items()) {

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/format/json.h"
 #include "base/status_macros.h"
 #include "data/tokenizers/files/tokenizer_files.h"
 
@@ -18,7 +19,7 @@ absl::StatusOr<std::string> ReadTokenizerFile(const std::string& path) { return 
 // Returns a JSON file beside the tokenizer's; null if there is none.
 nlohmann::json FileBeside(const std::string& folder, const char* name) {
   const auto text = ReadTokenizerFile(JoinPath(folder, name));
-  nlohmann::json json = text.ok() ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
+  nlohmann::json json = text.ok() ? ParseJson(*text) : nlohmann::json();
   return json.is_object() ? json : nlohmann::json();
 }
 

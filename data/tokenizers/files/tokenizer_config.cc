@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/format/json.h"
 #include "data/tokenizers/files/tokenizer_files.h"
 
 namespace composer {
@@ -40,7 +41,7 @@ void AddAround(const Json& json, const char* key, const char* name, bool in_fron
 }  // namespace
 
 absl::Status ApplyTokenizerConfig(absl::string_view text, TokenizerParts& parts) {
-  const Json json = Json::parse(text.begin(), text.end(), nullptr, false);
+  const Json json = ParseJson(text);
   if (!json.is_object()) return absl::InvalidArgumentError("must be a JSON object");
   for (const char* name : {"bos", "eos", "pad", "unk", "mask", "cls", "sep"}) {
     const std::string key = absl::StrCat(name, "_token");

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/format/json.h"
 #include "base/status_macros.h"
 #include "data/tokenizers/files/json_parts.h"
 #include "data/tokenizers/files/tokenizer_files.h"
@@ -67,7 +68,7 @@ void CutLongTexts(const Json& model, TokenizerParts& parts) {
 }  // namespace
 
 absl::StatusOr<TokenizerParts> ParseTokenizerJson(absl::string_view text) {
-  const Json json = Json::parse(text.begin(), text.end(), nullptr, false);
+  const Json json = ParseJson(text);
   if (json.is_discarded()) return absl::InvalidArgumentError("this is not JSON");
   JsonFields fields(json, "");
   TokenizerParts parts;

@@ -13,6 +13,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/format/json.h"
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
 #include "trainer/algorithms/surgery/lora_adapter.h"
@@ -132,8 +133,8 @@ absl::Status Lora::ChangeModel(Model& model, const ModelContext& context) {
 }
 
 absl::Status Lora::LoadState(absl::string_view json) {
-  const auto saved = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
-  const auto own = nlohmann::json::parse(config_json_, nullptr, /*allow_exceptions=*/false);
+  const auto saved = ParseJson(json);
+  const auto own = ParseJson(config_json_);
   if (!saved.is_object()) return absl::DataLossError("the checkpoint's state of LoRA is no JSON object");
   for (const char* key : {"r", "lora_alpha", "use_rslora"}) {
     if (!saved.contains(key) || saved[key] != own[key])

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/file.h"
+#include "base/format/json.h"
 #include "base/status_macros.h"
 #include "checkpoint/format/json_text.h"
 #include "checkpoint/tools/weight_files.h"
@@ -100,7 +101,7 @@ absl::StatusOr<LoraOptions> ReadLoraAdapter(LoraOptions options) {
   const std::string path = JoinPath(options.adapter, kConfigFile);
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path, int64_t{1} << 20));
   RETURN_IF_ERROR(Annotate(CheckJson(text), path));
-  const AdapterJson config = AdapterJson::parse(text, nullptr, /*allow_exceptions=*/false);
+  const AdapterJson config = ParseOrderedJson(text);
   if (!config.is_object()) return absl::DataLossError(absl::StrCat(path, ": is no JSON object"));
   RETURN_IF_ERROR(CheckFields(config));
   RETURN_IF_ERROR(ReadNumbers(config, &options));

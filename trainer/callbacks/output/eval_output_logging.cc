@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/format/json.h"
 #include "data/icl/answer_match.h"
 #include "trainer/collectives/object_collectives.h"
 #include "trainer/core/logger.h"
@@ -79,7 +80,7 @@ std::optional<Written> WrittenFor(const Batch& batch, int64_t row) {
   const auto texts = batch.texts.find(kGenerationsKey), answers = batch.texts.find(kAnswersKey);
   if (texts == batch.texts.end() || answers == batch.texts.end()) return std::nullopt;
   const auto i = static_cast<size_t>(row);
-  const auto right = nlohmann::json::parse(answers->second[i], nullptr, /*allow_exceptions=*/false);
+  const auto right = ParseJson(answers->second[i]);
   if (!right.is_array()) return std::nullopt;
   return Written{absl::StrJoin(right.get<std::vector<std::string>>(), " | "), texts->second[i]};
 }
@@ -173,7 +174,7 @@ absl::Status EvalOutputLogging::Log(const State& state, Logger& logger) {
   if (state.identity.rank != 0) return absl::OkStatus();
   std::map<int64_t, Row> merged;
   for (const std::string& part : all) {
-    const auto rows = nlohmann::json::parse(part, nullptr, /*allow_exceptions=*/false);
+    const auto rows = ParseJson(part);
     for (const auto& row : rows) merged[row[0].get<int64_t>()] = row[1].get<Row>();
   }
   std::vector<Row> rows;

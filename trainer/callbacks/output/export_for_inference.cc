@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/format/json.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "checkpoint/format/dtype.h"
@@ -73,7 +74,7 @@ absl::Status WriteSafetensors(LocalStore& store, const std::vector<HostTensor>& 
 
 std::string ConfigJson(const std::string& model_json, const State& state) {
   nlohmann::ordered_json config;
-  const auto model = nlohmann::ordered_json::parse(model_json, nullptr, /*allow_exceptions=*/false);
+  const auto model = ParseOrderedJson(model_json);
   config["model"] = model.is_discarded() ? nlohmann::ordered_json() : model;
   config["training"] = {{"run_name", state.identity.run_name},
                         {"epoch", state.timestamp.epoch},

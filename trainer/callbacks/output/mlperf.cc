@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/format/json.h"
 #include "base/log.h"
 #include "base/saved_numbers.h"
 #include "base/status_macros.h"
@@ -60,7 +61,7 @@ absl::Status MLPerfCallback::Run(Event event, State& state, Logger& logger) {
 
 absl::Status MLPerfCallback::Init(State& state) {
   if (options_.system_name.empty()) {
-    const auto description = Json::parse(MlperfSystemJson(options_, state));
+    const auto description = ParseOrderedJson(MlperfSystemJson(options_, state));
     options_.system_name = description["system_name"].get<std::string>();
   }
   if (!options_.cache_clear_cmd.empty()) {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/format/json.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 
@@ -40,11 +41,11 @@ bool EarlyStopper::OutOfPatience(const State& state) const {
 // JSON has no NaN, so null stands for it.
 std::string EarlyStopper::SaveState() const {
   if (!has_best_) return "";
-  return nlohmann::json{{"best", best_}, {"best_seen", nlohmann::json::parse(best_seen_.ToJson())}}.dump();
+  return nlohmann::json{{"best", best_}, {"best_seen", ParseJson(best_seen_.ToJson())}}.dump();
 }
 
 absl::Status EarlyStopper::LoadState(absl::string_view text) {
-  const auto json = nlohmann::json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  const auto json = ParseJson(text);
   if (!json.is_object() || !json.contains("best") || !json.contains("best_seen"))
     return absl::InvalidArgumentError("saved state: best or best_seen is missing");
   if (!json["best"].is_number() && !json["best"].is_null())

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/format/json.h"
 #include "base/status_macros.h"
 #include "data/cache/whole_object.h"
 #include "data/codec/tar.h"
@@ -45,7 +46,7 @@ std::string TextOf(const KnownArchive& known) {
 
 // Returns none for what TextOf did not write for an archive of this size; it is then fetched again.
 std::optional<KnownArchive> ParseKnown(absl::string_view text, uint64_t bytes) {
-  const Json json = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  const Json json = ParseJson(text);
   if (!json.is_object() || !json.contains("xxh3") || !json["xxh3"].is_string() || !json.contains("samples"))
     return std::nullopt;
   const std::optional<uint64_t> checksum = ParseChecksum(json["xxh3"].get<std::string>());

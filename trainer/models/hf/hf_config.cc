@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/format/json.h"
 #include "checkpoint/format/json_text.h"
 #include "trainer/core/torch_status.h"
 
@@ -79,7 +80,7 @@ absl::StatusOr<HfConfig> HfConfig::Parse(absl::string_view text) {
   if (text.size() > kMaxBytes) return absl::InvalidArgumentError("config.json: it is larger than 1 MiB");
   if (const absl::Status status = CheckJson(text); !status.ok())
     return absl::InvalidArgumentError(absl::StrCat("config.json: ", status.message()));
-  nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  nlohmann::json json = ParseJson(text);
   if (!json.is_object()) return absl::InvalidArgumentError("config.json: it is no JSON object");
   return HfConfig(std::move(json));
 }

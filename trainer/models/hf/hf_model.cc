@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/file.h"
+#include "base/format/json.h"
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
 #include "trainer/core/torch_status.h"
@@ -92,7 +93,7 @@ const FamilyRow& FamilyOf(HfConfig& config) {
 
 // The file's text with what the user has changed.
 std::string ConfigFor(const std::string& text, const HfFamilyModel& made, const HfTaskOptions& task) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+  nlohmann::ordered_json json = ParseOrderedJson(text);
   json["architectures"] = {made.architecture};
   if (task.num_labels > 0) {
     nlohmann::ordered_json labels = nlohmann::ordered_json::object(), ids = labels;
@@ -157,8 +158,8 @@ absl::StatusOr<std::string> ReadConfigText(const HfModelOptions& options) {
   if (options.config.empty()) return text;
   RETURN_IF_ERROR(HfConfig::Parse(text).status());
   RETURN_IF_ERROR(HfConfig::Parse(options.config).status());
-  nlohmann::ordered_json json = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
-  json.update(nlohmann::ordered_json::parse(options.config, nullptr, /*allow_exceptions=*/false));
+  nlohmann::ordered_json json = ParseOrderedJson(text);
+  json.update(ParseOrderedJson(options.config));
   return json.dump();
 }
 
@@ -168,7 +169,7 @@ struct Words {
 
 // Writes the number of tokens into the text, if there are more than it says.
 Words AddWords(int64_t min_vocab, std::string& text) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+  nlohmann::ordered_json json = ParseOrderedJson(text);
   const auto written = json.find("vocab_size");
   TORCH_CHECK_VALUE(written != json.end() && written->is_number_integer(),
                     "model.allow_embedding_resizing: config.json has no `vocab_size`, so its model has no word table");

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/format/json.h"
 
 namespace composer {
 
@@ -81,7 +82,7 @@ std::string ReduceLROnPlateau::SaveState() const {
 }
 
 absl::Status ReduceLROnPlateau::LoadState(absl::string_view text) {
-  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto json = ParseJson(text);
   for (const char* field : {"bad", "cooldown_left", "reductions"}) {
     if (!json.is_object() || !json.contains(field) || !json[field].is_number_integer()) {
       return absl::InvalidArgumentError(absl::StrCat("the saved state has no number ", field));

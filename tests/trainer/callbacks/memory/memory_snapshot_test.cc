@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "base/format/json.h"
 #include "checkpoint/torch_files/pickle_writer.h"
 #include "tests/support/run_python.h"
 #include "tests/support/temp_dir.h"
@@ -189,7 +190,7 @@ class MemorySnapshotTest : public CallbackTest {
   std::map<int64_t, std::vector<std::string>> Allocations(const std::string& name) {
     std::map<int64_t, std::vector<std::string>> found;
     const std::string text = PickleAsJson(dir_.Path(name));
-    const auto snapshot = nlohmann::json::parse(text, nullptr, false);
+    const auto snapshot = ParseJson(text);
     if (snapshot.is_discarded()) ADD_FAILURE() << text;
     for (const auto& event : snapshot["device_traces"][0]) {
       if (event["action"] != "alloc") continue;
