@@ -124,7 +124,7 @@ absl::Status AddProgress(const Manifest& manifest, const StateDict& state, const
   AddTimestamp(small("timestamp"), draft.pickle);
   if (!small("scaler").empty()) AddScaler(small("scaler"), draft.pickle);
   draft.pickle.String("rank_zero_seed");
-  draft.pickle.Int(Json::parse(small("data")).at("seed"));
+  draft.pickle.Int(ParseJson(small("data")).at("seed"));
   draft.pickle.String("run_name");
   draft.pickle.String(manifest.run_name);
   return absl::OkStatus();
