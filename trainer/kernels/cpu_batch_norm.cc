@@ -6,10 +6,12 @@
 #include <torch/autograd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
-#include <type_traits>
+#include <tuple>
 
-#include "trainer/kernels/cpu_batch_norm_passes.h"
+#include "trainer/kernels/cpu_batch_norm_planes.h"
+#include "trainer/kernels/cpu_batch_norm_rows.h"
 
 namespace composer::kernels {
 namespace {

@@ -6,9 +6,8 @@
 //   g = dy where y > 0,  dx = weight rstd (g - mean(g) - h mean(g h)),  dshortcut = g
 //   running = (1 - momentum) running + momentum (mean; variance n / (n - 1))
 //
-// Computed in float32, and sums in float64 as LibTorch makes them, by AVX-512 or AVX2 where the processor has them. Sums
-// are made in an order that depends on the shape and the layout alone, so that results are the same for every number of
-// threads.
+// Computed in float32, with sums in float64 as LibTorch makes them, by AVX-512 or AVX2 where the processor has them.
+// The order of sums depends on the shape and the layout alone: results are the same for every number of threads.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,6 +1,6 @@
-// Batch norm, the sum of a residual block and ReLU, which one kernel computes on a CPU (trainer/kernels/
-// cpu_batch_norm.h). Where there is none for the tensors, where surgery has put something else in a layer's place, where
-// something is around one, or where an observer wants to see what each layer gives, each layer runs by itself.
+// Batch norm, the sum of a residual block and ReLU, which one kernel computes on a CPU (kernels/cpu_batch_norm.h).
+// Where there is none for the tensors, where surgery has put something else in a layer's place, where something is
+// around one, or where an observer wants to see what each layer gives, each layer runs by itself.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

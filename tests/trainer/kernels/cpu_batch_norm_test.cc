@@ -156,7 +156,7 @@ class NormActivationTest : public testing::Test {
     return NormSumActivation(*norm_, sum_, relu_, [&] { return x; }, [&] { return shortcut_; });
   }
   const std::shared_ptr<BatchNorm2dLayer> norm_ = std::make_shared<BatchNorm2dLayer>(torch::nn::BatchNormOptions(16)),
-                                          other_ = std::dynamic_pointer_cast<BatchNorm2dLayer>(norm_->clone());
+                                          other_ = std::make_shared<BatchNorm2dLayer>(torch::nn::BatchNormOptions(16));
   AddResidual sum_{"Test"};
   ReluLayer relu_;
   const at::Tensor x_ = torch::randn({6, 16, 5, 5}), shortcut_ = torch::randn({6, 16, 5, 5});

@@ -24,7 +24,7 @@ void ExpectSameGradients(const Model& model, const TensorsByName& golden) {
   for (const auto& [key, tensor] : golden) {
     if (key.starts_with("grad/")) largest = std::max(largest, tensor.norm().item<double>());
   }
-  size_t compared = 0, count = 0;
+  size_t compared = 0, close = 0, count = 0;
   for (const auto& item : model.named_parameters()) {
     ASSERT_TRUE(golden.contains("grad/" + item.key())) << item.key();
     const at::Tensor& expected = golden.at("grad/" + item.key());
@@ -33,11 +33,14 @@ void ExpectSameGradients(const Model& model, const TensorsByName& golden) {
     if (expected.norm().item<double>() < 1e-6 * largest) {
       EXPECT_LT(grad.norm().item<double>(), 3e-6 * largest) << item.key();
     } else {
-      EXPECT_LE(RelativeDifferenceOf(grad, expected), 5e-4) << item.key();
+      const double difference = RelativeDifferenceOf(grad, expected);
+      EXPECT_LE(difference, 4e-3) << item.key();  // a ReLU's input near 0 may be on its other side
+      close += difference <= 1e-4 ? 1 : 0;
       ++compared;
     }
   }
   EXPECT_GT(compared, count * 9 / 10);
+  EXPECT_GT(close, compared * 3 / 4);
 }
 
 class VisionModel : public testing::TestWithParam<const char*> {};
