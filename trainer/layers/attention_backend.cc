@@ -94,12 +94,10 @@ const char* WhatItTakes(AttentionBackend backend) {
   switch (backend) {
     case AttentionBackend::kCudnn:
       return "cuDNN's takes float16 and bfloat16, heads of at most 128 in multiples of 8, and dropout in sixteenths, "
-             "on "
-             "GPUs from compute capability 8.0";
+             "on GPUs from compute capability 8.0";
     case AttentionBackend::kFlash:
       return "FlashAttention 2 takes float16 and bfloat16 without a mask, and heads of at most 256, on GPUs from "
-             "compute "
-             "capability 8.0";
+             "compute capability 8.0";
     default:
       return "memory-efficient attention takes heads in multiples of 8, or of 4 in float32";
   }
