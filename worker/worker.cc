@@ -89,7 +89,7 @@ absl::Status UseGpu(WorkerContext& context, const Job& job) {
     SetGpuMath(job.allow_tf32, job.options.deterministic_mode);
     const KernelChoice kernels = ChooseKernels(job.own_kernels ? KernelsKey::kAuto : KernelsKey::kOff,
                                                context.cuda->capability(context.place.local_rank));
-    if (context.place.rank == 0) LOG(INFO) << kernels.reason;
+    if (context.place.rank == 0) (kernels.use || !job.own_kernels ? LOG(INFO) : LOG(WARNING)) << kernels.reason;
     if (kernels.use) context.cuda->RegisterKernels();
     if (job.cuda_graphs) {
       // The default stream cannot be captured, and what is made now is used by the steps.
