@@ -115,7 +115,8 @@ debug_collectives | bool | false | Over Gloo and NCCL, ranks compare each collec
 device | one of cpu, gpu | cpu | What the model runs on.
 compile_config | map compile | - | Arguments of torch.compile; checked, without effect.
 kernels | one of auto, off | auto | On a GPU, kernels of our own where they pay.
-attention_backend | one of auto, cudnn, flash, efficient, math | auto | On a GPU, the kernel of attention; those behind it in this order take what it does not.
+attention_backend | one of auto, cudnn, flash, efficient, math | auto | \
+On a GPU, the kernel of attention; those behind it in this order take what it does not.
 cuda_graphs | bool | false | On a GPU, steps of one shape are captured once and replayed as a graph.
 allow_tf32 | bool | true | On a GPU, float32 products may round their factors to TF32.
 rule at most one of global_train_batch_size, device_train_batch_size
