@@ -51,9 +51,15 @@ void SetTorch(const Settings& settings) {
   torch.setSDPPriorityOrder(order);
 }
 
+// Not of kAuto. The named kernel and those behind it.
+std::vector<SDPBackend> KernelsFrom(AttentionBackend backend) {
+  const auto first = static_cast<int64_t>(backend) - static_cast<int64_t>(AttentionBackend::kCudnn);
+  return {kOrder.begin() + first, kOrder.end()};
+}
+
 Settings SettingsOf(AttentionBackend backend) {
   Settings settings;
-  const size_t first = static_cast<size_t>(backend) - static_cast<size_t>(AttentionBackend::kCudnn);
+  const size_t first = kOrder.size() - KernelsFrom(backend).size();
   for (size_t i = 0; i < kOrder.size(); ++i) {
     settings.enabled[i] = i >= first;
     settings.order[i] = kOrder[i];
@@ -121,8 +127,7 @@ absl::StatusOr<std::vector<SDPBackend>> AttentionKernels(AttentionBackend backen
         backend,
         "does not go with deterministic_mode: LibTorch has no deterministic backward pass of it; write flash, "
         "efficient, math or auto");
-  const auto first = static_cast<int64_t>(backend) - static_cast<int64_t>(AttentionBackend::kCudnn);
-  return std::vector<SDPBackend>(kOrder.begin() + first, kOrder.end());
+  return KernelsFrom(backend);
 }
 
 absl::StatusOr<std::unique_ptr<AttentionHold>> AttentionHold::Take(AttentionBackend backend, bool tells) {
