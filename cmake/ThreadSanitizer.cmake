@@ -4,6 +4,7 @@ if(CMAKE_CXX_FLAGS MATCHES "fsanitize=thread")
   add_library(composer_tsan_abseil STATIC ${CMAKE_SOURCE_DIR}/tests/support/tsan/abseil.cc)
   foreach(symbol
       ZN4absl7debian35Mutex4LockEv ZN4absl7debian35Mutex6UnlockEv
+      ZN4absl7debian35Mutex8LockWhenERKNS0_9ConditionE
       ZN4absl7debian35Mutex5AwaitERKNS0_9ConditionE
       ZN4absl7debian35Mutex16AwaitWithTimeoutERKNS0_9ConditionENS0_8DurationE
       ZN4absl7debian35Mutex17AwaitWithDeadlineERKNS0_9ConditionENS0_4TimeE

@@ -71,6 +71,8 @@ void Begin() {
   Machine& m = The();
 #ifdef COMPOSER_FIBERS_OF_ASAN
   __sanitizer_finish_switch_fiber(nullptr, &m.stack, &m.stack_size);
+  // The sanitizer has cleared what it knew of this stack, and would clear it again at every switch to it.
+  m.fibers[m.running]->context.uc_stack.ss_size = 0;
 #endif
   (*m.body)();
   Suspend(At::kEnd);

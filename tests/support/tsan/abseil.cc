@@ -13,6 +13,7 @@
 #define WRAP(symbol) __asm__("__wrap__" symbol)
 #define LOCK "ZN4absl7debian35Mutex4LockEv"
 #define UNLOCK "ZN4absl7debian35Mutex6UnlockEv"
+#define LOCK_WHEN "ZN4absl7debian35Mutex8LockWhenERKNS0_9ConditionE"
 #define AWAIT "ZN4absl7debian35Mutex5AwaitERKNS0_9ConditionE"
 #define AWAIT_TIMEOUT "ZN4absl7debian35Mutex16AwaitWithTimeoutERKNS0_9ConditionENS0_8DurationE"
 #define AWAIT_DEADLINE "ZN4absl7debian35Mutex17AwaitWithDeadlineERKNS0_9ConditionENS0_4TimeE"
@@ -24,6 +25,7 @@ extern "C" {
 
 void RealLock(absl::Mutex* mutex) REAL(LOCK);
 void RealUnlock(absl::Mutex* mutex) REAL(UNLOCK);
+void RealLockWhen(absl::Mutex* mutex, const absl::Condition& condition) REAL(LOCK_WHEN);
 void RealAwait(absl::Mutex* mutex, const absl::Condition& condition) REAL(AWAIT);
 bool RealAwaitTimeout(absl::Mutex* mutex, const absl::Condition& condition, absl::Duration timeout) REAL(AWAIT_TIMEOUT);
 bool RealAwaitDeadline(absl::Mutex* mutex, const absl::Condition& condition, absl::Time deadline) REAL(AWAIT_DEADLINE);
@@ -33,6 +35,7 @@ bool RealWaitTimeout(const absl::Notification* notification, absl::Duration time
 
 void WrapLock(absl::Mutex* mutex) WRAP(LOCK);
 void WrapUnlock(absl::Mutex* mutex) WRAP(UNLOCK);
+void WrapLockWhen(absl::Mutex* mutex, const absl::Condition& condition) WRAP(LOCK_WHEN);
 void WrapAwait(absl::Mutex* mutex, const absl::Condition& condition) WRAP(AWAIT);
 bool WrapAwaitTimeout(absl::Mutex* mutex, const absl::Condition& condition, absl::Duration timeout) WRAP(AWAIT_TIMEOUT);
 bool WrapAwaitDeadline(absl::Mutex* mutex, const absl::Condition& condition, absl::Time deadline) WRAP(AWAIT_DEADLINE);
@@ -48,6 +51,11 @@ void WrapLock(absl::Mutex* mutex) {
 void WrapUnlock(absl::Mutex* mutex) {
   __tsan_release(mutex);
   RealUnlock(mutex);
+}
+
+void WrapLockWhen(absl::Mutex* mutex, const absl::Condition& condition) {
+  RealLockWhen(mutex, condition);
+  __tsan_acquire(mutex);
 }
 
 void WrapAwait(absl::Mutex* mutex, const absl::Condition& condition) {
