@@ -2,8 +2,8 @@
 // backward together, by turns in one process on one thread.
 //
 // Prints a JSON line for each kernel and shape: microseconds of CPU time a call, medians over the rounds, and how often
-// ours fits into LibTorch's. The shapes are those of the small GPT (12 x 64 tokens, width 128, 256 classes) and of
-// GPT-2 124M (4 x 64 tokens, width 768, 50,257 classes).
+// ours fits into LibTorch's. The shapes are those of the small GPT (12 x 64 tokens, width 128, 256 classes), of
+// GPT-2 124M (4 x 64 tokens, width 768, 50,257 classes) and of the small ResNet (64 pictures, in both layouts).
 // SPDX-License-Identifier: Apache-2.0
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/kernels/cpu_batch_norm.h"
 #include "trainer/kernels/cpu_cross_entropy.h"
 #include "trainer/kernels/cpu_gelu.h"
 #include "trainer/kernels/cpu_norm.h"
@@ -94,6 +95,24 @@ void CompareGelu(int64_t numbers, int rounds) {
       [&] { torch::autograd::grad({at::gelu(x, "tanh")}, {x}, {dy}); });
 }
 
+// The end of a residual block.
+void CompareBatchNorm(int64_t channels, int64_t side, at::MemoryFormat layout, int rounds) {
+  const auto picture = [&] { return torch::randn({64, channels, side, side}).contiguous(layout); };
+  const at::Tensor x = picture().requires_grad_(), shortcut = picture().requires_grad_(), dy = picture();
+  const at::Tensor weight = torch::ones({channels}).requires_grad_(), bias = torch::zeros({channels}).requires_grad_();
+  const kernels::BatchNormOf norm = {weight, bias, torch::zeros({channels}), torch::ones({channels}), 0.1, 1e-5, true};
+  const auto backward = [&](const at::Tensor& y) { torch::autograd::grad({y}, {x, shortcut, weight, bias}, {dy}); };
+  PrintBeside(
+      "batch norm, sum and ReLU 64 x " + std::to_string(channels) + " x " + std::to_string(side) + " x " +
+          std::to_string(side) + (layout == at::MemoryFormat::ChannelsLast ? " channels last" : ""),
+      x.numel(), rounds, [&] { backward(kernels::CpuBatchNorm(x, shortcut, norm, /*relu=*/true)); },
+      [&] {
+        const at::Tensor y = at::batch_norm(x, weight, bias, norm.running_mean, norm.running_var, norm.training,
+                                            norm.momentum, norm.eps, /*cudnn_enabled=*/false);
+        backward(at::relu(y + shortcut));
+      });
+}
+
 int Main(int rounds) {
   at::set_num_threads(1);
   torch::manual_seed(1);
@@ -104,6 +123,10 @@ int Main(int rounds) {
     CompareLoss(256, 50257, type, rounds);
   }
   CompareGelu(768 * 512, rounds);
+  for (const at::MemoryFormat layout : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
+    CompareBatchNorm(16, 28, layout, rounds);
+    CompareBatchNorm(64, 7, layout, rounds);
+  }
   return 0;
 }
 

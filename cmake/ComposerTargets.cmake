@@ -112,7 +112,7 @@ function(composer_plugin_host target)
   set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${exports})
 endfunction()
 
-# One test program; labels: unit (default), rpc, multiproc, integration, slow, gpu. TIMEOUT in seconds (default 60).
+# One test program; labels: unit (default), rpc, multiproc, integration, slow, gpu. TIMEOUT in seconds (default 120).
 # The test's own files are not optimised, which halves their compile time; what they call is.
 function(composer_test)
   cmake_parse_arguments(ARG "TORCH" "NAME;TIMEOUT" "SRCS;DEPS;LABELS" ${ARGN})
@@ -128,7 +128,7 @@ function(composer_test)
     set(ARG_LABELS unit)
   endif()
   if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 60)
+    set(ARG_TIMEOUT 120)
   endif()
   add_test(NAME ${ARG_NAME} COMMAND ${ARG_NAME} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${ARG_NAME} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})

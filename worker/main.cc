@@ -152,7 +152,7 @@ int Run(std::vector<std::string> args) {
 }  // namespace composer
 
 int main(int argc, char** argv) {
-  composer::InitLogging("composer_worker", /*min_severity=*/1);
+  composer::InitLogging("composer_worker", /*min_severity=*/0);  // a few lines a run, from rank 0
   const int code = composer::Run({argv + 1, argv + argc});
   std::cout.flush();
   std::fflush(nullptr);

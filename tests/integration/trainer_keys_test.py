@@ -25,9 +25,16 @@ class TrainerKeys(harness.JobTest):
         folder = self.run_folder("named") / "checkpoints"
         links = [path for path in folder.rglob("*.pt")]
         self.assertEqual([path.name for path in links], ["step0040-rank0.pt"])
-        self.run_composer("-n", 1, self.write_job("onward", load_path=str(links[0]), max_duration="50ba"))
+        _, err = self.run_composer("-n", 1, self.write_job("onward", load_path=str(links[0]), max_duration="50ba"))
+        self.assertRegex(err, rf"\] loaded {folder}/ep\d+-ba40\n")
         self.assertEqual(len(self.losses("onward")), 10)
         self.run_composer("eval", self.write_job("named", eval_dataloader=EVAL), links[0])
+
+    def test_why_a_run_ends_early_is_said_once(self):
+        _, err = self.run_composer("-n", 2, self.write_job("early", callbacks={
+            "threshold_stopper": {"monitor": "loss/train/total", "threshold": 100.0, "stop_on_batch": True}}))
+        self.assertEqual(err.count("threshold_stopper: loss/train/total is "), 1, err)
+        self.assertLess(len(self.losses("early")), 40)
 
     def test_a_random_seed_is_drawn_once_and_shared(self):
         job = self.write_job("drawn", seed="random", max_duration="20ba", schedulers=None)

@@ -5,6 +5,7 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -84,7 +85,7 @@ void Machine::LaunchBesides(int stream, Operation operation) {
   to.queue.push_back(std::move(operation));
   if (random_() % 8 == 0) credits_ += static_cast<int64_t>(random_() % 12);
   if (to.queue.size() > kLongQueue) credits_ += 64;
-  if (credits_ > 0 || waiters_ > 0) work_.notify_one();
+  if (credits_ > 0 || !awaited_.empty()) work_.notify_one();
 }
 
 Clock Machine::ClockOf(int stream) const {
@@ -134,18 +135,18 @@ bool Machine::Query(const Event& event) {
 }
 
 void Machine::AwaitLocked(Lock& lock, const Event& event) {
-  ++waiters_;
+  awaited_.push_back(event);
   work_.notify_one();
   uint64_t seen = progress_;
   while (!event->done) {
     const auto status = done_.wait_for(lock, stuck_limit_);
     if (status == std::cv_status::timeout && seen == progress_ && !event->done) {
-      --waiters_;
+      awaited_.erase(std::find(awaited_.begin(), awaited_.end(), event));
       TORCH_CHECK(false, "mock accelerator: no stream can go on: ", Stuck());
     }
     seen = progress_;
   }
-  --waiters_;
+  awaited_.erase(std::find(awaited_.begin(), awaited_.end(), event));
 }
 
 void Machine::WaitForHost(const Event& event, const std::string& reason) {
@@ -272,13 +273,13 @@ void Machine::RunForever() {
   const at::AutoDispatchBelowADInplaceOrView below;
   Lock lock = Hold();
   for (;;) {
-    Stream* stream = waiters_ > 0 || credits_ > 0 ? Choose() : nullptr;
+    Stream* stream = !awaited_.empty() || credits_ > 0 ? Choose() : nullptr;
     if (stream == nullptr) {
       credits_ = 0;
       work_.wait(lock);
       continue;
     }
-    if (waiters_ == 0) --credits_;
+    if (awaited_.empty()) --credits_;
     Operation operation = std::move(stream->queue.front());
     stream->queue.pop_front();
     stream->busy = true;
@@ -295,7 +296,9 @@ void Machine::RunForever() {
     ++progress_;
     auto& slot = errors_[static_cast<size_t>(DeviceOf(static_cast<int>(stream - streams_.data())))];
     if (error != nullptr && slot == nullptr) slot = error;
-    done_.notify_all();
+    // The hosts are not woken by each operation: that took more time than the operations.
+    if (std::any_of(awaited_.begin(), awaited_.end(), [](const Event& event) { return event->done.load(); }))
+      done_.notify_all();
   }
 }
 

@@ -149,8 +149,8 @@ class Machine {
   std::mt19937_64 random_;
   bool started_ = false;
   std::chrono::milliseconds stuck_limit_{100000};
-  int waiters_ = 0;
-  int64_t credits_ = 0;  // operations that may run although no host waits
+  std::vector<Event> awaited_;  // by hosts, each host's own
+  int64_t credits_ = 0;         // operations that may run although no host waits
   uint64_t progress_ = 0;
   std::vector<std::string> faults_, waits_;
   std::array<int64_t, 3> calls_{}, forgotten_{-1, -1, -1};  // by kind
