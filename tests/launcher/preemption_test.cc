@@ -204,11 +204,12 @@ TEST(SpecTest, Words) {
 
 TEST(SpecTest, Addresses) {
   EXPECT_EQ(ParsePreemption("aws=http://[fd00:ec2::254]/", {}, {})->at(0).where, "http://[fd00:ec2::254]");
-  EXPECT_EQ(ParsePreemption("aws", Environment({{"AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://127.0.0.1:81/"}}), {})
+  EXPECT_EQ(ParsePreemption(
+                "aws", Environment({{"AWS_EC2_METADATA_SERVICE_ENDPOINT", std::string("http://127.0.0.1:81/")}}), {})
                 ->at(0)
                 .where,
             "http://127.0.0.1:81");
-  EXPECT_EQ(ParsePreemption("gcp", Environment({{"GCE_METADATA_HOST", "127.0.0.1:81"}}), {})->at(0).where,
+  EXPECT_EQ(ParsePreemption("gcp", Environment({{"GCE_METADATA_HOST", std::string("127.0.0.1:81")}}), {})->at(0).where,
             "http://127.0.0.1:81");
 }
 
@@ -236,8 +237,10 @@ TEST(SpecTest, Refused) {
   for (const auto& [text, expected] : table) {
     EXPECT_THAT(std::string(ParsePreemption(text, {}, {}).status().message()), HasSubstr(expected)) << text;
   }
-  EXPECT_THAT(std::string(ParsePreemption("gcp", Environment({{"GCE_METADATA_HOST", "a b"}}), {}).status().message()),
-              HasSubstr("GCE_METADATA_HOST"));
+  EXPECT_THAT(
+      std::string(
+          ParsePreemption("gcp", Environment({{"GCE_METADATA_HOST", std::string("a b")}}), {}).status().message()),
+      HasSubstr("GCE_METADATA_HOST"));
 }
 
 TEST(SpecTest, FactsOfThisMachine) {

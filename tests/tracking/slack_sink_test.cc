@@ -44,7 +44,7 @@ class SlackSinkTest : public ::testing::Test {
     settings["events"] = "start,restart,end";
     return SlackSink(slack_, *SlackSink::ReadOptions(settings, hook_));
   }
-  const Environment hook_ = Environment({{"SLACK_WEBHOOK_URL", "https://hooks.example/services/secret"}});
+  const Environment hook_ = Environment({{"SLACK_WEBHOOK_URL", std::string("https://hooks.example/services/secret")}});
   std::shared_ptr<FakeSlack> slack_ = std::make_shared<FakeSlack>();
   TrackerMemory memory_;
 };
@@ -112,8 +112,9 @@ TEST_F(SlackSinkTest, AMessageHasAtMostSoManyLogsAndAFailureRepeatsNone) {
 TEST_F(SlackSinkTest, KeysComeFromTheEnvironment) {
   EXPECT_THAT(SlackSink::ReadOptions({}, {}).status().message(),
               HasSubstr("slack needs the variable SLACK_WEBHOOK_URL"));
-  EXPECT_THAT(SlackSink::ReadOptions({}, Environment({{"SLACK_WEBHOOK_URL", "nonsense"}})).status().message(),
-              HasSubstr("must be https://HOST/PATH"));
+  EXPECT_THAT(
+      SlackSink::ReadOptions({}, Environment({{"SLACK_WEBHOOK_URL", std::string("nonsense")}})).status().message(),
+      HasSubstr("must be https://HOST/PATH"));
   const auto api = SlackSink::ReadOptions(
       {{"events", "end"}}, Environment({{"SLACK_LOGGING_API_KEY", "k"}, {"SLACK_LOGGING_CHANNEL_ID", "C1"}}));
   ASSERT_TRUE(api.ok());

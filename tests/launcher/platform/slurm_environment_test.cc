@@ -267,9 +267,9 @@ TEST(PlatformTest, TheShapeThatSlurmGives) {
 
 TEST(SlurmAdviceTest, OnlyForSeveralNodesWithoutSrun) {
   EXPECT_EQ(SlurmAdvice(Environment()), "");
-  EXPECT_EQ(SlurmAdvice(Environment({{"SLURM_JOB_NUM_NODES", "1"}})), "");
+  EXPECT_EQ(SlurmAdvice(Environment({{"SLURM_JOB_NUM_NODES", std::string("1")}})), "");
   EXPECT_EQ(SlurmAdvice(Environment({{"SLURM_JOB_NUM_NODES", "2"}, {"SLURM_STEP_ID", "0"}})), "");
-  EXPECT_THAT(SlurmAdvice(Environment({{"SLURM_JOB_NUM_NODES", "2"}})), HasSubstr("has 2 nodes"));
+  EXPECT_THAT(SlurmAdvice(Environment({{"SLURM_JOB_NUM_NODES", std::string("2")}})), HasSubstr("has 2 nodes"));
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ TEST_F(FakeScontrol, IsNotThere) {
 }
 
 TEST(CommandOutputTest, LimitsAndFailures) {
-  const Environment environment({{"PATH", "/usr/bin:/bin"}});
+  const Environment environment({{"PATH", std::string("/usr/bin:/bin")}});
   const absl::Duration limit = absl::Seconds(20);
   EXPECT_EQ(*CommandOutput({"/bin/sh", "-c", "echo a; echo b >&2"}, environment, limit), "a\nb\n");
   EXPECT_THAT(std::string(CommandOutput({"/bin/sh", "-c", "echo why; exit 3"}, environment, limit).status().message()),

@@ -99,8 +99,9 @@ TEST(RankPrefixTest, ColouredByRankOnlyWhenAsked) {
 }
 
 TEST(WantsColourTest, TerminalsUnlessToldOtherwise) {
-  const Environment none, no_color({{"NO_COLOR", "1"}, {"CLICOLOR_FORCE", "1"}}), empty({{"NO_COLOR", ""}}),
-      dumb({{"TERM", "dumb"}}), force({{"CLICOLOR_FORCE", "1"}}), force_not({{"CLICOLOR_FORCE", "0"}});
+  const Environment none, no_color({{"NO_COLOR", "1"}, {"CLICOLOR_FORCE", "1"}}),
+      empty({{"NO_COLOR", std::string("")}}), dumb({{"TERM", std::string("dumb")}}),
+      force({{"CLICOLOR_FORCE", std::string("1")}}), force_not({{"CLICOLOR_FORCE", std::string("0")}});
   EXPECT_TRUE(WantsColour(true, none));
   EXPECT_FALSE(WantsColour(false, none));
   EXPECT_FALSE(WantsColour(true, no_color));

@@ -195,7 +195,7 @@ TEST(HfSurgery, AlibiAndGatesFitBert) {
   const at::Tensor states = model->forward(batch)["outputs"];
   batch.inputs = batch.inputs.flip(1);
   EXPECT_LE(RelativeDifference(model->forward(batch)["outputs"].flip(1), states), 1e-5);
-  ASSERT_TRUE(GatedLinearUnits({}).ChangeModel(*model, context).ok());
+  ASSERT_TRUE(GatedLinearUnits(GatedLinearUnitsOptions{}).ChangeModel(*model, context).ok());
   EXPECT_EQ(FindLayers(*model, LayersOfType<GatedLinear>()).size(), 2);
   EXPECT_GT(RelativeDifference(model->forward(batch)["outputs"].flip(1), states), 1e-3);
 }
