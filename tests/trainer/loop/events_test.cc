@@ -197,7 +197,8 @@ TEST(Events, StandaloneEvaluationHasItsOwnPair) {
 TEST(Events, NamesAreComposers) {
   const Json& names = EventsGolden()["all_events"];
   ASSERT_EQ(names.size(), static_cast<size_t>(kNumEvents));
-  for (int i = 0; i < kNumEvents; ++i) EXPECT_EQ(EventName(static_cast<Event>(i)), names[static_cast<size_t>(i)]);
+  for (int i = 0; i < kNumEvents; ++i)
+    EXPECT_EQ(EventName(static_cast<Event>(i)), names[static_cast<size_t>(i)].get<std::string>());
 }
 
 }  // namespace

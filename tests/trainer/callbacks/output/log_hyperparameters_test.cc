@@ -29,7 +29,7 @@ TEST_F(LogHyperparametersTest, NamesTheAlgorithmsOfTheRun) {
   };
   Record();
   state_.algorithms.push_back(std::make_unique<Named>());
-  LogHyperparameters callback({{"a", "1"}});
+  LogHyperparameters callback({{"a", std::string("1")}});
   ASSERT_TRUE(Fire(callback, Event::kInit).ok());
   EXPECT_EQ(history_.hyperparameters, (Hyperparameters{{"a", "1"}, {"enabled_algorithms/MixUp", "true"}}));
 }
