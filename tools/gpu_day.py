@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -239,8 +240,8 @@ def attention(part):
     for name in ("efficient", "flash", "auto", "cudnn"):
         part.train(name, gpt2(SMALL_SHAPE if part.small else SHAPE, attention_backend=name))
         log = "".join(path.read_text(errors="replace") for path in (part.folder / "runs" / name).rglob("*.log"))
-        told = [line for line in log.splitlines() if f"attention_backend: {name}: " in line]
-        part.figure(f"attention_backend: {name}", told[0].split("attention is computed by ")[1] if told else "as named")
+        kernel = re.search(rf"attention_backend: {name}: attention is computed by (.*)", log)
+        part.figure(f"attention_backend: {name}", kernel[1] if kernel else "not in the log")
         part.figure(f"GPT-2 124M, attention_backend: {name}", float(part.metric(name, "throughput/tokens_per_sec")[-1]),
                     "tokens/s")
         if name != "efficient":

@@ -141,7 +141,10 @@ int Run(std::vector<std::string> args) {
     Fail(source.status());
     return Usage();
   }
-  if (command != "validate") return RunWorker(*source, env);
+  if (command != "validate") {
+    FLAGS_minloglevel = google::GLOG_INFO;  // a few lines a run, from rank 0
+    return RunWorker(*source, env);
+  }
   const absl::StatusOr<std::string> found = ValidateJob(*source, env);
   if (!found.ok()) return Fail(found.status());
   absl::PrintF("%s: valid (%s)\n", source->yaml_path, *found);
@@ -152,7 +155,7 @@ int Run(std::vector<std::string> args) {
 }  // namespace composer
 
 int main(int argc, char** argv) {
-  composer::InitLogging("composer_worker", /*min_severity=*/0);  // a few lines a run, from rank 0
+  composer::InitLogging("composer_worker", /*min_severity=*/1);
   const int code = composer::Run({argv + 1, argv + argc});
   std::cout.flush();
   std::fflush(nullptr);

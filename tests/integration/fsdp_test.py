@@ -132,8 +132,10 @@ class FsdpTest(harness.JobTest):
         process = self.start("-n", 4, large, **limited)
         checkpoint = self.run_folder("large") / "checkpoints" / "latest"
         self.wait_for(lambda: checkpoint.exists() or process.poll() is not None, "the first checkpoint", timeout=200)
-        os.killpg(process.pid, signal.SIGKILL)
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
         _, err = process.communicate()
+        self.assertEqual(process.returncode, -signal.SIGKILL, err)
         self.assertIn("one parameter is whole at a time", err)
         self.assertTrue(checkpoint.exists(), err)
         self.wait_for(lambda: not self.workers("large"), "the workers' end")

@@ -72,7 +72,7 @@ class GpuDayTest(unittest.TestCase):
             self.assertIn(f"| amp_fp8, {scaling} scaling, beside amp_bf16: largest difference of 6 losses |", page)
         # The mock's libraries have what they need in a worker alone.
         self.assertIn("| attention's values and gradients beside products of matrices | skipped  | passes | NO |", page)
-        self.assertIn("| attention_backend: cudnn | as named  |", page, self.log("attention"))
+        self.assertIn("| attention_backend: cudnn | cuDNN, for ", page, self.log("attention"))
         self.assertIn("| attention_backend: flash | products of matrices, for [", page)
         self.assertIn("| attention_backend: cudnn beside efficient: largest difference of 6 losses |", page)
         for name in ("perceptron", "text"):

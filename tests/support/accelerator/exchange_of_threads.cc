@@ -119,7 +119,7 @@ class OfThreads final : public Exchange {
 std::shared_ptr<Exchange> ExchangeOfThreads(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size) {
   std::vector<uint8_t> address(sizeof(void*));
   if (rank == 0) {
-    auto* shared = new std::shared_ptr<Hub>(std::make_shared<Hub>());  // the store's, and so never deleted
+    auto* shared = new std::shared_ptr<Hub>(std::make_shared<Hub>());  // deleted by the rank that copies it last
     (*shared)->size = size;
     std::memcpy(address.data(), static_cast<void*>(&shared), sizeof(void*));
     store->set("mock group", address);
@@ -128,7 +128,9 @@ std::shared_ptr<Exchange> ExchangeOfThreads(const c10::intrusive_ptr<c10d::Store
   std::shared_ptr<Hub>* shared = nullptr;
   TORCH_CHECK(address.size() == sizeof(void*), "mock group: not a group of this process");
   std::memcpy(static_cast<void*>(&shared), address.data(), sizeof(void*));
-  return std::make_shared<OfThreads>(*shared);
+  auto exchange = std::make_shared<OfThreads>(*shared);
+  if (store->add("mock group's ranks", 1) == size) delete shared;
+  return exchange;
 }
 
 }  // namespace composer::mock
