@@ -194,9 +194,7 @@ struct BatchNormFunction : torch::autograd::Function<BatchNormFunction> {
                          norm->momentum,      norm->eps,         norm->training};
     const BatchNormResult result = x.scalar_type() == at::kFloat ? RunForward<float>(x, shortcut, of, relu)
                                                                  : RunForward<uint16_t>(x, shortcut, of, relu);
-    // Detached: when a block is computed again, saving ends with an exception that leaves the context its tensors, and
-    // y itself would keep the context alive.
-    ctx->save_for_backward({x, weight, bias, result.statistics, relu ? result.y.detach() : at::Tensor(), shortcut});
+    ctx->save_for_backward({x, weight, bias, result.statistics, relu ? result.y : at::Tensor(), shortcut});
     ctx->saved_data["eps"] = norm->eps;
     return result.y;
   }

@@ -2,8 +2,11 @@
 #include "trainer/parallel/activations/activation_checkpoint.h"
 
 #include <ATen/ATen.h>
+#include <ATen/SequenceNumber.h>
+#include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/grad_mode.h>
 #include <torch/csrc/autograd/saved_variable.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <memory>
 #include <mutex>
@@ -150,12 +153,23 @@ class RecomputePolicy final : public SavedTensorPolicy {
   explicit RecomputePolicy(CheckpointedCall& call) : call_(call) {}
   std::unique_ptr<SavedVariableHooks> MakeHooks() override { return std::make_unique<Hooks>(*this); }
 
+  // Takes the tensors of a run that AllRecomputed has ended off their nodes. A custom function that this exception leaves
+  // while it saves its own output would keep itself alive forever: its context holds the output until all is saved, and
+  // the output holds its node. Tensors of earlier nodes, which the block found outside, stay as they are.
+  void BreakCycles() {
+    for (const at::Tensor& tensor : with_nodes_) {
+      const auto node = tensor.grad_fn();
+      if (node && node->sequence_nr() >= first_node_) torch::autograd::impl::set_gradient_edge(tensor, {});
+    }
+  }
+
  private:
   struct Hooks final : SavedVariableHooks {
     explicit Hooks(RecomputePolicy& the_policy) : policy(the_policy) {}
     // Detached, since an operation that saves its own output (attention) would otherwise keep itself alive forever.
     void call_pack_hook(const at::Tensor& tensor) override {
       kept = tensor.detach();
+      if (tensor.grad_fn()) policy.with_nodes_.push_back(tensor);
       policy.call_.Fill(policy.next_++, kept);
     }
     at::Tensor call_unpack_hook() override { return kept; }
@@ -164,6 +178,8 @@ class RecomputePolicy final : public SavedTensorPolicy {
   };
   CheckpointedCall& call_;
   size_t next_ = 0;
+  const uint64_t first_node_ = at::sequence_number::peek();
+  std::vector<at::Tensor> with_nodes_;
 };
 
 void CheckpointedCall::Recompute() {
@@ -182,6 +198,7 @@ void CheckpointedCall::Recompute() {
   try {
     inner_(inputs);
   } catch (const AllRecomputed&) {
+    policy.BreakCycles();
   }
   if (is_closed_) inputs_.clear();  // otherwise the block takes gradients within its forward, and will save more
 }

@@ -245,6 +245,34 @@ TEST(ActivationCheckpoint, NothingStaysOfOperationsThatSaveWhatTheyReturn) {
   EXPECT_EQ(bytes.live(), 0);
 }
 
+// Its context holds the output, and the output its node, until all is saved.
+struct SavesItsOutput : torch::autograd::Function<SavesItsOutput> {
+  static at::Tensor forward(torch::autograd::AutogradContext* ctx, const at::Tensor& x) {
+    at::Tensor y = x.exp();
+    ctx->save_for_backward({y, x});
+    return y;
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* ctx,
+                                                 const torch::autograd::variable_list& grads) {
+    return {grads[0] * ctx->get_saved_variables()[0]};
+  }
+};
+
+TEST(ActivationCheckpoint, NothingStaysOfACustomFunctionThatSavesItsOutput) {
+  const at::Tensor outside = torch::ones({16, 8}).requires_grad_().exp();
+  AnyBlock block([&](AnyBlock&, const std::vector<at::Tensor>& in) { return SavesItsOutput::apply(in[0] * outside); });
+  block.Wrap(std::make_shared<ActivationCheckpoint>());
+  const TensorBytes bytes;
+  for (int step = 0; step < 3; ++step) {
+    const at::Tensor x = torch::randn({16, 8}).requires_grad_();
+    block.forward(x).sum().backward({}, /*retain_graph=*/true, /*create_graph=*/false, /*inputs=*/{{x}});
+    EXPECT_TRUE(torch::allclose(x.grad(), outside * (x * outside).exp()));
+  }
+  EXPECT_EQ(block.calls, 6);
+  EXPECT_EQ(bytes.live(), 0);
+  EXPECT_TRUE(outside.grad_fn()) << "a tensor from outside the block has lost its node";
+}
+
 TEST(ActivationCheckpoint, SaysSoWhenTheSecondRunDiffers) {
   const at::Tensor w = torch::ones({2}).requires_grad_();
   AnyBlock other_shape([&](AnyBlock& block, const std::vector<at::Tensor>& in) {
