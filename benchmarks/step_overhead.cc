@@ -3,8 +3,8 @@
 // "cpu_ms_per_step", "blocks": [...], "cpu_blocks": [...]}.
 //   step_overhead [blocks] [steps a block] [WORKLOAD] [the only program to run] [threads]
 // mlp: 64-64-64-10, batch 16. cnn: ResNet of 16, 32, 64 channels on 28 x 28, batch 32; cnn_bf16. gpt: 2 layers, 128
-// wide, 64 bytes of context, batch 8. char_gpt: 4 layers, batch 12; char_gpt_bf16: with amp_bf16. gpt2_bf16: GPT-2 124M
-// with a vocabulary of 50,257, 64 tokens of context, batch 4. All use fused AdamW.
+// wide, 64 bytes of context, batch 8. char_gpt: 4 layers, batch 12; char_gpt_bf16: with amp_bf16. gpt2: GPT-2
+// 124M with a vocabulary of 50,257, 64 tokens of context, batch 4; gpt2_bf16. All use fused AdamW.
 //   raw_loop           one ready batch, forward, loss, no gradients, backward, step: nothing else
 //   raw_loop_loading   reads a batch of the same dataset each step
 //   raw_loop_fsdp      raw_loop_loading with the model sharded over one rank: the cost of the machinery alone
@@ -85,6 +85,12 @@ std::shared_ptr<Model> Gpt(int64_t layers) {
   return MakeGpt({.layers = layers, .heads = 4, .width = 128, .context = kContext});
 }
 
+constexpr int64_t kGpt2Vocab = 50257;
+
+std::shared_ptr<Model> Gpt2() {
+  return MakeGpt({.layers = 12, .heads = 12, .width = 768, .context = kContext, .vocab = kGpt2Vocab});
+}
+
 std::shared_ptr<const Dataset> Texts(int64_t vocab) {
   torch::manual_seed(1);
   const at::Tensor ids = torch::randint(vocab, {kSamples, kContext + 1}, torch::kLong);
@@ -99,9 +105,8 @@ constexpr Workload kWorkloads[] = {
     {"gpt", 8, [] { return Gpt(2); }, [] { return Texts(256); }},
     {"char_gpt", 12, [] { return Gpt(4); }, [] { return Texts(256); }},
     {"char_gpt_bf16", 12, [] { return Gpt(4); }, [] { return Texts(256); }, Precision::kAmpBf16},
-    {"gpt2_bf16", 4,
-     [] { return MakeGpt({.layers = 12, .heads = 12, .width = 768, .context = kContext, .vocab = 50257}); },
-     [] { return Texts(50257); }, Precision::kAmpBf16},
+    {"gpt2", 4, Gpt2, [] { return Texts(kGpt2Vocab); }},
+    {"gpt2_bf16", 4, Gpt2, [] { return Texts(kGpt2Vocab); }, Precision::kAmpBf16},
 };
 
 struct Milliseconds {
