@@ -153,9 +153,9 @@ class RecomputePolicy final : public SavedTensorPolicy {
   explicit RecomputePolicy(CheckpointedCall& call) : call_(call) {}
   std::unique_ptr<SavedVariableHooks> MakeHooks() override { return std::make_unique<Hooks>(*this); }
 
-  // Takes the tensors of a run that AllRecomputed has ended off their nodes. A custom function that this exception leaves
-  // while it saves its own output would keep itself alive forever: its context holds the output until all is saved, and
-  // the output holds its node. Tensors of earlier nodes, which the block found outside, stay as they are.
+  // Separates the tensors of a run that AllRecomputed has ended from their nodes. A custom function that this exception
+  // leaves while it saves its own output would keep itself alive forever: its context holds the output until all is
+  // saved, and the output holds its node. Tensors of earlier nodes, which the block found outside, stay as they are.
   void BreakCycles() {
     for (const at::Tensor& tensor : with_nodes_) {
       const auto node = tensor.grad_fn();
