@@ -65,6 +65,14 @@ absl::StatusOr<MdsIndex> ReadJournal(ObjectStore& store, const std::string& fing
   return index;
 }
 
+// Whether a write was killed when only its journal was left to delete.
+absl::StatusOr<bool> IsFinished(ObjectStore& store, const MdsIndex& begun) {
+  const auto index = GetObject(store, "index.json", kMaxIndexBytes);
+  if (absl::IsNotFound(index.status())) return false;
+  RETURN_IF_ERROR(index.status());
+  return *index == MdsIndexText(begun);
+}
+
 absl::Status WriteJournal(ObjectStore& store, const std::string& fingerprint, const MdsIndex& index) {
   return store.Put(kJournal, {Json{{"fingerprint", fingerprint}, {"index", MdsIndexText(index)}}.dump()});
 }
@@ -105,6 +113,13 @@ absl::StatusOr<int64_t> WriteMds(const RecordSource& records, std::shared_ptr<Ob
   WriteProgress progress{.of_samples = records.size()};
   for (const MdsShardInfo& shard : options.writer.begun.shards) progress.samples += shard.samples;
   if (progress.samples > records.size()) return absl::DataLossError("the journal has more samples than the files");
+  if (progress.samples == records.size()) {
+    ASSIGN_OR_RETURN(const bool finished, IsFinished(*store, options.writer.begun));
+    if (finished) {
+      RETURN_IF_ERROR(store->Delete(kJournal));
+      return records.size();
+    }
+  }
   options.writer.threads = options.threads;
   options.writer.on_shard = [&](const MdsIndex& so_far) { return WriteJournal(*store, fingerprint, so_far); };
   ASSIGN_OR_RETURN(const std::unique_ptr<MdsWriter> writer, MdsWriter::Create(store, options.writer));

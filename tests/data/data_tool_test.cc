@@ -21,6 +21,7 @@
 #include "data/mds/reader.h"
 #include "data/tools/json_values.h"
 #include "storage/memory_store.h"
+#include "tests/support/fault_store.h"
 #include "tests/support/temp_dir.h"
 
 namespace composer {
@@ -279,6 +280,24 @@ TEST_F(DataToolTest, AKilledWriteGoesOnToTheSameBytes) {
   }
   EXPECT_GE(kills, 3);
   EXPECT_EQ(FilesOf(set), FilesOf(folder_.Path("whole"))) << "after " << kills << " kills";
+}
+
+TEST_F(DataToolTest, AWriteThatOnlyHadItsJournalToDeleteIsFinishedByTheNext) {
+  const std::vector<std::string> args = {"write", Source("{\"x\": 1}\n{\"x\": 2}\n"), "s3://bucket/set"};
+  int calls_of_a_write = 0;
+  for (const bool stopped : {false, true}) {
+    MemoryStore bucket;
+    const auto store = std::make_shared<FaultStore>(bucket);
+    open_ = [&](const std::string&) { return absl::StatusOr<std::shared_ptr<ObjectStore>>(store); };
+    store->OnlyFor("composer-write.json");
+    if (stopped) store->FailCalls(calls_of_a_write - 1, 1, absl::DataLossError("stopped"));
+    EXPECT_EQ(Run(args) == 0, !stopped) << err_.str();
+    EXPECT_EQ(bucket.Size("composer-write.json").ok(), stopped);
+    calls_of_a_write = store->calls();
+    EXPECT_EQ(Run(args) == 0, stopped) << err_.str();
+    EXPECT_FALSE(bucket.Size("composer-write.json").ok());
+    EXPECT_TRUE(bucket.Size("index.json").ok());
+  }
 }
 
 TEST_F(DataToolTest, AnUnfinishedWriteOfOtherDataIsNotMixedWithThis) {
