@@ -225,7 +225,7 @@ absl::Status Nvml::StartEvents() {
   if (functions_->event_set == nullptr) return absl::UnimplementedError("this driver does not tell of events");
   RETURN_IF_ERROR(Check(functions_->event_set(&events_), "nvmlEventSetCreate"));
   ASSIGN_OR_RETURN(const int count, DeviceCount());
-  absl::Status first = absl::UnimplementedError("no GPU tells of events");
+  absl::Status first = absl::UnimplementedError("no GPU reports events");
   bool any = false;
   for (int device = 0; device < count; ++device) {
     const absl::StatusOr<void*> handle = Handle(device);

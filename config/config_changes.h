@@ -43,8 +43,8 @@ struct KeptConfig {
 KeptConfig KeepConfig(const ConfigNode& effective,
                       const std::function<std::string(absl::string_view path, absl::string_view value)>& hash);
 
-// Returns the changes in the order of paths; removed settings come last. A setting that only `after` has is no change
-// if it is the default in a map that `before` has, too: an older version did not know the key, and behaved so.
+// Returns the changes in the order of paths; removed settings come last. A setting that only `after` has is not a
+// change if it is the default in a map that `before` has, too: an older version did not know the key, and behaved so.
 std::vector<ConfigChange> CompareConfigs(const KeptConfig& before, const KeptConfig& after);
 
 // Returns how serious a change of this setting is.

@@ -22,7 +22,7 @@ std::string OurName(absl::string_view kind, absl::string_view name, const Schema
 // are). kInvalidArgument names the place where a thing is given twice or cannot be read.
 absl::Status AcceptForeignNames(const Schema& schema, ConfigNode& root);
 
-// Moves top-level values that are no keys and that `${…}` refers to, or that llm-foundry's files have (max_seq_len,
+// Moves top-level values that are not keys and that `${…}` refers to, or that llm-foundry's files have (max_seq_len,
 // tokenizer_name …), into `variables`, where `${max_seq_len}` finds them. A value of that name there stays; a top-level
 // value that differs from it stays, too, and is refused by the checks.
 void AcceptForeignVariables(const Schema& schema, ConfigNode& root);

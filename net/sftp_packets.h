@@ -60,10 +60,10 @@ struct SftpAnswer {
   uint32_t code = 0;  // of kStatus: the server's
   std::string text;   // of kStatus its message, of kHandle the handle, of kData the bytes
   std::vector<SftpEntry> names;
-  int64_t size = -1;  // of kAttributes; -1: not told
+  int64_t size = -1;  // of kAttributes; -1: not given
 };
 
-// `packet` is without its length. kInternal for what is no answer.
+// `packet` is without its length. kInternal for what is not an answer.
 absl::StatusOr<SftpAnswer> ParseSftpAnswer(absl::string_view packet);
 // Checks a server's first packet: kUnimplemented if it does not speak version 3.
 absl::Status CheckSftpVersion(absl::string_view packet);

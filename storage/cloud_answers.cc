@@ -37,7 +37,8 @@ absl::StatusOr<AzurePage> ParseAzureList(absl::string_view xml) {
   const pugi::xml_parse_result parsed = document.load_buffer(xml.data(), xml.size(), pugi::parse_default);
   const pugi::xml_node root = document.child("EnumerationResults");
   if (!parsed || !root)
-    return absl::InternalError(absl::StrCat("the answer is no list of blobs: ", absl::CHexEscape(xml.substr(0, 200))));
+    return absl::InternalError(
+        absl::StrCat("the answer is not a list of blobs: ", absl::CHexEscape(xml.substr(0, 200))));
   AzurePage page;
   for (const pugi::xml_node& blob : root.child("Blobs").children("Blob")) {
     const char* name = blob.child_value("Name");
@@ -52,11 +53,11 @@ absl::StatusOr<VolumePage> ParseVolumeList(absl::string_view text) {
   const Json json = ParseJson(text);
   if (!json.is_object())
     return absl::InternalError(
-        absl::StrCat("the answer is no list of a folder: ", absl::CHexEscape(text.substr(0, 200))));
+        absl::StrCat("the answer is not a list of a folder: ", absl::CHexEscape(text.substr(0, 200))));
   VolumePage page;
   page.next = JsonText(json, "next_page_token");
   if (!json.contains("contents")) return page;  // an empty folder
-  if (!json["contents"].is_array()) return absl::InternalError("the contents of a folder are no list");
+  if (!json["contents"].is_array()) return absl::InternalError("the contents of a folder are not a list");
   for (const Json& entry : json["contents"]) {
     const std::string path = JsonText(entry, "path");
     if (path.empty()) return absl::InternalError("a listed file has no path");

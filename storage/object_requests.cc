@@ -32,7 +32,7 @@ std::vector<absl::string_view> CutPieces(Pieces pieces, int64_t begin, int64_t e
 absl::StatusOr<int64_t> SizeOfAnswer(const HttpResponse& head, const std::string& location) {
   int64_t size = -1;
   if (!absl::SimpleAtoi(head.Header("content-length"), &size) || size < 0)
-    return absl::InternalError(location + ": the server tells no size");
+    return absl::InternalError(location + ": the server reports no size");
   return size;
 }
 

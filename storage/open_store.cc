@@ -221,7 +221,7 @@ absl::StatusOr<std::shared_ptr<ObjectStore>> OpenHttp(const std::string& text) {
   return Own<HttpStore>(std::move(options));
 }
 
-// Places of Composer's that are no stores here, with the way out.
+// Places of Composer's that are not stores here, with the way out.
 absl::Status RefusePlace(const std::string& place) {
   constexpr std::pair<absl::string_view, absl::string_view> kRefused[] = {
       {"wandb://", "`wandb artifact get NAME:VERSION` fetches an artifact into a folder, which load_path names"},

@@ -193,7 +193,7 @@ absl::StatusOr<int64_t> SftpStore::Size(const std::string& key) {
     ASSIGN_OR_RETURN(const SftpAnswer answer,
                      link.Ask(SftpRequest::kStat, [&](SftpPacket& packet) { packet.Text(PathOf(key)); }));
     size = answer.size;
-    return size < 0 ? absl::InternalError("the server tells no size") : absl::OkStatus();
+    return size < 0 ? absl::InternalError("the server reports no size") : absl::OkStatus();
   }));
   return size;
 }

@@ -57,7 +57,7 @@ def wrong_advice(document):
         if old in rows:
             yield f"config/renamed_keys.cc: `{old}` is a key itself"
         if rest and rest[0] not in rows:
-            yield f"config/renamed_keys.cc: `{rest[0]}` is no key"
+            yield f"config/renamed_keys.cc: `{rest[0]}` is not a key"
 
 
 def main():

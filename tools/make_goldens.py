@@ -459,7 +459,7 @@ def loss_functions():
     row = lambda targets, **args: loss_row(DiceLoss(**args), logits, targets, **args)
     bce = binary_cross_entropy_with_logits
     write("loss_functions",
-          "logits [3, 4, 2, 3]; indices [3, 2, 3], of which -1 is no target and 3 never occurs; dense: targets "
+          "logits [3, 4, 2, 3]; indices [3, 2, 3], of which -1 is not a target and 3 never occurs; dense: targets "
           "of the logits' shape. grad: of the loss by the logits.",
           {"logits": logits.flatten().tolist(), "indices": indices.flatten().tolist(),
            "dense": dense.flatten().tolist(),

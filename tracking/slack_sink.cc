@@ -22,7 +22,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The newest start of the run that was told, and the newest whose end was.
+// The newest start of the run that was posted, and the newest whose end was.
 constexpr char kBegun[] = "begun", kEnded[] = "ended", kToldBatch[] = "told_batch", kToldEpoch[] = "told_epoch";
 
 std::vector<std::string> WordsOf(const std::map<std::string, std::string>& settings, const std::string& key) {
@@ -57,7 +57,7 @@ absl::Status CheckExpression(const std::string& key) {
     if (IsExpression(key)) std::regex{key};
   } catch (const std::regex_error& error) {
     return absl::InvalidArgumentError(
-        absl::StrCat("slack: include_keys: `", key, "` is no regular expression: ", error.what()));
+        absl::StrCat("slack: include_keys: `", key, "` is not a regular expression: ", error.what()));
   }
   return absl::OkStatus();
 }

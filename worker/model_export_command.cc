@@ -43,7 +43,7 @@ bool IsOnnx(const std::string& path) { return absl::EndsWith(path, ".onnx"); }
 std::vector<Option> ModelExportFlags(ModelExportOptions& options) {
   return {Valued("length", "N", "tokens of a text; without it what a language model takes", "",
                  IntoInt(&options.length, 1, 1 << 20)),
-          Valued("shape", "CxHxW", "of a sample that is no text: 3x32x32", "",
+          Valued("shape", "CxHxW", "of a sample that is not a text: 3x32x32", "",
                  [&options](absl::string_view text) -> absl::Status {
                    for (const absl::string_view part : absl::StrSplit(text, 'x')) {
                      int64_t size = 0;

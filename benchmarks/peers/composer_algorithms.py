@@ -172,7 +172,7 @@ def measure(name, rounds, steps):
     try:
         for _ in range(rounds):
             rows.append(run_once(workload, None, steps) + run_once(workload, make, steps))
-    except Exception as error:  # noqa: BLE001: what it does not run is told
+    except Exception as error:  # noqa: BLE001: what it does not run is reported
         return {"name": name, "why": f"{type(error).__name__}: {str(error).splitlines()[0][:80]}"}
     base, base_cpu, with_it, cpu = (statistics.median(column) for column in zip(*rows))
     return {"name": name, "workload": workload, "base_ms": base, "ms": with_it, "base_cpu_ms": base_cpu, "cpu_ms": cpu}

@@ -29,7 +29,7 @@ struct ComposerProgress {
   std::vector<std::string> notes;  // for people: what was left out
 };
 
-// Returns nullopt if the file is no checkpoint of Composer's. `model` has the weights that were read from the same
+// Returns nullopt if the file is not a checkpoint of Composer's. `model` has the weights that were read from the same
 // file, with the names there: a parameter of the optimizer that has no state yet gets zeros of its shape. Returns
 // kInvalidArgument for an optimizer that is not listed above.
 absl::StatusOr<std::optional<ComposerProgress>> ReadComposerProgress(

@@ -70,7 +70,7 @@ absl::StatusOr<HfExtras> ReadHfExtras(const Manifest& manifest, const ExportOpti
   if (!has_texts || !CheckJson(extras.config_json).ok())
     return absl::DataLossError("--hf: the checkpoint's config.json cannot be read");
   nlohmann::ordered_json config = ParseOrderedJson(extras.config_json);
-  if (!config.is_object()) return absl::DataLossError("--hf: the checkpoint's config.json is no object");
+  if (!config.is_object()) return absl::DataLossError("--hf: the checkpoint's config.json is not an object");
   config[config.contains("dtype") ? "dtype" : "torch_dtype"] = TorchName(options.dtype.value_or(at::kFloat));
   extras.config_json = config.dump(2) + "\n";
   return extras;

@@ -115,7 +115,7 @@ absl::StatusOr<StoredPart> DcpReader::Stored(const PickleValue& info) {
 
 absl::Status DcpReader::ReadStored(const PickleValue& all) {
   constexpr absl::string_view kType = "MetadataIndex";
-  if (all.kind != Kind::kDict) return DamagedDcp("storage_data is no dict");
+  if (all.kind != Kind::kDict) return DamagedDcp("storage_data is not a dict");
   for (size_t i = 0; i + 1 < all.items.size(); i += 2) {
     const PickleValue& index = pickle_.at(all.items[i]);
     ASSIGN_OR_RETURN(const PickleValue* fqn, Member(index, kType, "fqn"));
@@ -169,7 +169,7 @@ absl::Status DcpReader::ReadTensor(absl::string_view name, const PickleValue& va
   ASSIGN_OR_RETURN(tensor.shape, Size(*size));
   RETURN_IF_ERROR(TensorBytes(tensor.dtype, tensor.shape).status());
   ASSIGN_OR_RETURN(const PickleValue* chunks, Member(value, kType, "chunks"));
-  if (chunks->kind != Kind::kList) return DamagedDcp("chunks is no list");
+  if (chunks->kind != Kind::kList) return DamagedDcp("chunks is not a list");
   const bool is_empty = std::count(tensor.shape.begin(), tensor.shape.end(), 0) > 0;
   for (const int item : chunks->items) {
     ASSIGN_OR_RETURN(Box box, Part(name, tensor.shape, pickle_.at(item)));
@@ -182,7 +182,7 @@ absl::Status DcpReader::ReadTensor(absl::string_view name, const PickleValue& va
 }
 
 absl::Status DcpReader::ReadEntries(const PickleValue& all) {
-  if (all.kind != Kind::kDict) return DamagedDcp("state_dict_metadata is no dict");
+  if (all.kind != Kind::kDict) return DamagedDcp("state_dict_metadata is not a dict");
   for (size_t i = 0; i + 1 < all.items.size(); i += 2) {
     ASSIGN_OR_RETURN(const absl::string_view name, Name(pickle_.at(all.items[i])));
     const PickleValue& value = pickle_.at(all.items[i + 1]);

@@ -19,7 +19,7 @@ struct DcpMetadata {
   // part; checksums are in the archives.
   std::vector<FileEntry> files;
   std::vector<TensorEntry> tensors;
-  std::vector<std::string> others;  // what is no tensor, by name
+  std::vector<std::string> others;  // what is not a tensor, by name
   // Where a model's weights are taken to be: "state/model", "model", "state_dict", or "" for the top.
   std::string default_key;
 };

@@ -53,9 +53,9 @@ use_procs | bool | true | Composer's; changes nothing.
 
 [logger slack] Messages to a Slack channel.
 include_keys | texts | [] | Patterns of metrics.
-log_interval | interval | 1ba | How often they are told.
+log_interval | interval | 1ba | How often they are posted.
 max_logs_per_message | int 1..50 | 50 | Values in a message.
-events | texts | [start, restart, end] | What of the run is told.
+events | texts | [start, restart, end] | Which events of the run are posted.
 include tracker
 
 [logger tensorboard] TensorBoard's event files.

@@ -186,7 +186,7 @@ class_weights | numbers 0.. | [] | A weight for each class in the loss.
 pooling | one of mean, cls, last | mean | Of embedding: the mean over a text's tokens, the first, or the last.
 normalize | bool | true | Of embedding: vectors have length 1.
 temperature | number 1e-06..1000000 | 0.05 | Of embedding: what products of vectors are divided by.
-gather_in_batch_negatives | bool | true | Of embedding: a text is told from the texts of all ranks, not only its own \
+gather_in_batch_negatives | bool | true | Of embedding: a text is distinguished from the texts of all ranks, not only its own \
 rank's.
 train_metrics | names metric | (those of the task) | Metrics of training.
 eval_metrics | names metric | (those of the task) | Metrics of evaluation.

@@ -113,7 +113,7 @@ std::string ShardCache::PathOf(const std::string& name, absl::string_view kind) 
 }
 
 absl::StatusOr<std::shared_ptr<const CachedFile>> ShardCache::Get(const CachedItem& item) {
-  if (!IsName(item.name)) return absl::InvalidArgumentError(absl::StrCat("`", item.name, "` is no name for a file"));
+  if (!IsName(item.name)) return absl::InvalidArgumentError(absl::StrCat("`", item.name, "` is not a name for a file"));
   const std::string lock_path = PathOf(item.name, kLock);
   for (int round = 0; round < kMostRounds; ++round) {
     {

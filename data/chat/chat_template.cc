@@ -106,7 +106,7 @@ class Renderer {
     }
     TemplateValue* const place = Find(statement.text);
     if (place == nullptr || !place->is_object() || !place->contains(kNamespace))
-      return absl::InvalidArgumentError(absl::StrCat("`", statement.text, "` is no namespace"));
+      return absl::InvalidArgumentError(absl::StrCat("`", statement.text, "` is not a namespace"));
     (*place)[statement.field] = std::move(value);
     return absl::OkStatus();
   }
@@ -312,7 +312,7 @@ absl::StatusOr<ChatTemplate> ChatTemplate::Parse(absl::string_view text) {
 }
 
 absl::StatusOr<std::string> ChatTemplate::Render(const TemplateValue& variables) const {
-  if (!variables.is_object()) return absl::InvalidArgumentError("the variables of a template are no map");
+  if (!variables.is_object()) return absl::InvalidArgumentError("the variables of a template are not a map");
   Renderer renderer(variables);
   RETURN_IF_ERROR(renderer.Run(*block_).status());
   return renderer.output();

@@ -59,7 +59,8 @@ class Reader {
       if (archive_.size() - at_ < kBlock) return Damaged("it is cut off in a header");
       const absl::string_view header = archive_.substr(at_, kBlock);
       if (IsZeros(header)) break;
-      if (!HasItsChecksum(header)) return Damaged("this is no header of a tar archive (a compressed one is not read)");
+      if (!HasItsChecksum(header))
+        return Damaged("this is not a header of a tar archive (a compressed one is not read)");
       RETURN_IF_ERROR(Member(header));
     }
     return std::move(entries_);
@@ -115,7 +116,7 @@ class Reader {
       if (apply && key == "path") name_ = std::string(value);
       if (apply && key == "size") {
         uint64_t size = 0;
-        if (!absl::SimpleAtoi(value, &size)) return Damaged("a pax header has a size that is no number");
+        if (!absl::SimpleAtoi(value, &size)) return Damaged("a pax header has a size that is not a number");
         size_ = size;
       }
       if (key.substr(0, 11) == "GNU.sparse.")

@@ -29,7 +29,7 @@ absl::Status ForEachIn(const std::string& folder, Fn fn) {
   std::error_code error;
   std::filesystem::directory_iterator entry(folder, error);
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    std::error_code unknown;  // a link to nothing is no folder
+    std::error_code unknown;  // a link to nothing is not a folder
     RETURN_IF_ERROR(fn(entry->path().filename().string(), entry->is_directory(unknown)));
   }
   return error ? ErrnoStatus(error.value(), "cannot be listed", folder) : absl::OkStatus();

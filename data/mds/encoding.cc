@@ -256,7 +256,7 @@ absl::StatusOr<std::string> WriteArray(const MdsEncoding& encoding, const MdsArr
   const auto bad = [&](absl::string_view why) {
     return absl::InvalidArgumentError(absl::StrCat("an array cannot be written as ", encoding.name, ": ", why));
   };
-  if (encoding.kind != MdsKind::kArray) return bad("that is no encoding of arrays");
+  if (encoding.kind != MdsKind::kArray) return bad("that is not an encoding of arrays");
   if (encoding.number.value_or(array.number) != array.number) return bad("its dtype is another one");
   if (encoding.shape.value_or(array.shape) != array.shape) return bad("its shape is another one");
   if (array.shape.empty() || array.shape.size() > kMostDimensions) return bad("it must have 1 to 63 dimensions");

@@ -32,7 +32,7 @@ absl::StatusOr<OpenArrowFunction*> LoadArrowOnce() {
   const auto version = reinterpret_cast<const char* (*)()>(dlsym(handle, "composer_arrow_version"));
   const auto open = reinterpret_cast<OpenArrowFunction* (*)()>(dlsym(handle, "composer_arrow_open"));
   if (version == nullptr || open == nullptr)
-    return absl::FailedPreconditionError(absl::StrCat(path, " is no module of Composer for Arrow"));
+    return absl::FailedPreconditionError(absl::StrCat(path, " is not a module of Composer for Arrow"));
   if (std::strcmp(version(), COMPOSER_VERSION) != 0) {
     return absl::FailedPreconditionError(
         absl::StrCat(path, " is of version ", version(), ", this program of ", COMPOSER_VERSION));

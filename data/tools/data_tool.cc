@@ -82,9 +82,10 @@ Option ThreadsOption(int& threads, const char* help) {
 // How records are read, for write and stats.
 std::vector<Option> RecordFlags(RecordOptions& records) {
   return {
-      Valued("format", "NAME",
-             "jsonl, csv, tsv, text, tokens, parquet, arrow or images (a folder by class); else the file's name tells",
-             "", IntoString(&records.format)),
+      Valued(
+          "format", "NAME",
+          "jsonl, csv, tsv, text, tokens, parquet, arrow or images (a folder by class); else the file's name decides",
+          "", IntoString(&records.format)),
       Valued("row", "N", "tokens of a sample", "",
              [&records](absl::string_view text) -> absl::Status {
                if (absl::SimpleAtoi(text, &records.row) && records.row >= 1) return absl::OkStatus();

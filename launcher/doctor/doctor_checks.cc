@@ -94,7 +94,7 @@ void CheckGpu(int index, const GpuFacts& gpu, Findings& out) {
   if (out.size() == before) add(Health::kOk, absl::StrCat("with ", GiB(gpu.memory_bytes)), "");
 }
 
-// A number of one GPU is told once, however often it came.
+// A number of one GPU is reported once, however often it came.
 void CheckXids(const std::vector<Xid>& xids, Findings& out) {
   std::map<std::pair<std::string, int>, int> times;
   for (const Xid& xid : xids) ++times[{xid.pci, xid.number}];

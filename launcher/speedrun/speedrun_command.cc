@@ -90,7 +90,7 @@ absl::Status TakeWords(std::vector<std::string> words, SpeedrunOptions& options,
   options.overrides.assign(others.begin() + 1, others.end());
   for (const std::string& change : options.overrides) {
     if (!absl::StrContains(change, '='))
-      return absl::InvalidArgumentError(absl::StrCat("`", change, "` is no change of the jobs, key=value"));
+      return absl::InvalidArgumentError(absl::StrCat("`", change, "` is not a change of the jobs, key=value"));
   }
   if (options.quality.empty()) options.quality = options.task->quality;
   if (double quality = 0; !absl::SimpleAtod(options.quality, &quality))

@@ -119,8 +119,8 @@ struct CloseGeneration {};  // Its records end here.
 struct Conclude {           // Tells the user, and notes, how the generation ended and what follows.
   Verdict verdict;
   bool ran = true;         // there were workers: their exits belong to it
-  bool announced = false;  // the cause was told
-  bool repeated = false;   // the same stall as before: nothing is told again
+  bool announced = false;  // the cause was reported
+  bool repeated = false;   // the same stall as before: nothing is reported again
 };
 struct Repeat {  // To be handled as a new event, after the actions before it.
   job_event::GenerationOver over;

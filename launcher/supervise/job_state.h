@@ -57,7 +57,7 @@ class JobState {
   int nodes() const { return nodes_; }
   int exit_code() const { return exit_code_; }
   const RestartTally& tally() const { return budget_.tally; }
-  bool stalled() const { return !stalled_by_.empty(); }  // the stall was told, and need not be again
+  bool stalled() const { return !stalled_by_.empty(); }  // the stall was reported, and need not be again
 
  private:
   struct Step;  // one call of On
@@ -72,7 +72,7 @@ class JobState {
   uint64_t generation_ = 0;
   int nodes_ = 1;
   int world_size_ = 0;
-  bool announced_ = false;  // the generation's first cause was told
+  bool announced_ = false;  // the generation's first cause was reported
   bool all_done_ = false;   // on every node
   int reported_ = -1;       // index of the exit that the other nodes heard of; -1: none
   std::optional<RemoteEnd> remote_;
@@ -89,7 +89,7 @@ class JobState {
   absl::Time join_at_ = absl::InfiniteFuture();        // the pause before a restart is over
   std::string room_;                                   // the restart waits for room there; "": it does not
   absl::Time room_until_ = absl::InfinitePast();       // for so long
-  std::string stalled_by_;                             // the stall that was told; "": none
+  std::string stalled_by_;                             // the stall that was reported; "": none
   bool checkpointed_ = false;                          // how the last generation ended here, see Join
   std::string spawner_loss_;                           // how the spawner that is being restarted was lost
   int quick_deaths_ = 0;                               // of spawners, one right after the other

@@ -30,7 +30,7 @@ namespace {
 constexpr absl::Duration kNewsDelay = absl::Milliseconds(100);
 // So much of the time without a heartbeat passes before and between looks at a worker's wait for a processor.
 constexpr int kLooksPerLimit = 8;
-constexpr absl::Duration kStarvedAgain = absl::Minutes(1);  // at the earliest it is told again
+constexpr absl::Duration kStarvedAgain = absl::Minutes(1);  // at the earliest it is reported again
 
 // Returns what the kernel shows of a hung worker; "" if that says nothing.
 std::string DescribeState(pid_t pid) {

@@ -24,7 +24,7 @@ TEST(Mixture, ProportionsAreExact) {
       ASSERT_EQ(at.number, counts[at.source]++) << "no sample is passed over or repeated";
       for (size_t i = 0; i < weights.size(); ++i) {
         const double share = weights[i] / sum * static_cast<double>(place + 1);
-        // Weights that are no decimals are met to one in a million.
+        // Weights that are not decimals are met to one in a million.
         ASSERT_LE(std::abs(static_cast<double>(counts[i]) - share),
                   1.1 * static_cast<double>(weights.size() - 1) + 0.05);
       }

@@ -80,7 +80,7 @@ TEST(Tar, SaysWhereItIsDamaged) {
   EXPECT_THAT(ReadTar(archive.substr(0, 2000)).status().message(),
               HasSubstr("at byte 1024: a file is longer than the archive"));
   archive[1024] ^= 1;
-  EXPECT_THAT(ReadTar(archive).status().message(), HasSubstr("at byte 1024: this is no header"));
+  EXPECT_THAT(ReadTar(archive).status().message(), HasSubstr("at byte 1024: this is not a header"));
   EXPECT_THAT(ReadTar(Pax("size", "18446744073709551615") + Member("b", "y")).status().message(),
               HasSubstr("longer than the archive"));
   EXPECT_THAT(ReadTar(Member("p", "99 path=x\n", 'x')).status().message(), HasSubstr("pax header is damaged"));

@@ -17,7 +17,7 @@
 #include "proto/control.pb.h"
 
 namespace composer {
-// The room of workers needs much more; here is no log.
+// The room of workers needs much more; here there is no log.
 std::string LogPath(const std::string& run_folder, int attempt, int rank) {
   return absl::StrCat(run_folder, "/", attempt, "/", rank);
 }

@@ -87,7 +87,7 @@ TEST_F(SlackSinkTest, KeysMayBeComposersExpressions) {
   }
   const absl::Status refused = SlackSink::ReadOptions({{"include_keys", "loss/(a"}}, hook_).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("`loss/(a` is no regular expression"));
+  EXPECT_THAT(std::string(refused.message()), testing::HasSubstr("`loss/(a` is not a regular expression"));
 }
 
 TEST_F(SlackSinkTest, AMessageHasAtMostSoManyLogsAndAFailureRepeatsNone) {

@@ -78,7 +78,7 @@ TEST(ThreadStacks, EachThreadSaysWhereItIs) {
   const std::string text = DescribeStacks(stacks);
   EXPECT_THAT(text, ContainsRegex(absl::StrCat("\nthread ", first.id(), " first, [RS].*:\n  #0 ")));
   EXPECT_THAT(text, HasSubstr("composer::WaitHereForTheTest"));
-  EXPECT_THAT(text, Not(HasSubstr("TakeOwnStack"))) << "the handler is no part of it";
+  EXPECT_THAT(text, Not(HasSubstr("TakeOwnStack"))) << "the handler is not a part of it";
 }
 
 TEST(ThreadStacks, ThreadsWithOneStackShareIt) {

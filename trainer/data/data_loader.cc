@@ -19,7 +19,7 @@ constexpr int64_t kNamedSamples = 3;
 // Counts the samples of a batch whose dataset did not set num_samples.
 int64_t CountSamples(const Batch& batch) {
   TORCH_CHECK(batch.inputs.defined() && batch.inputs.dim() > 0,
-              "the size of the batch can't be told: it has no inputs with a first dimension; set Batch::num_samples in "
+              "the size of the batch is unknown: it has no inputs with a first dimension; set Batch::num_samples in "
               "the dataset's Load");
   return batch.inputs.size(0);
 }

@@ -152,7 +152,7 @@ class Finetuning final : public SampleSource {
         std::string text = Render(variables, index);
         TORCH_CHECK_VALUE(
             whole.starts_with(text), records_.Where(index), ": chat_template: the text of the first ", count,
-            " messages is not how the text of all of them begins, so that it cannot be told what is learned");
+            " messages is not how the text of all of them begins, so that what is learned cannot be determined");
         return static_cast<int64_t>(text.size());
       };
       const int64_t begin = i == 0 ? 0 : upto(i, true);

@@ -50,7 +50,7 @@ absl::StatusOr<std::vector<std::string>> NamesIn(absl::string_view json, int64_t
   steps = saved["steps"];
   std::vector<std::string> names;
   for (const Json& name : saved["layers"]) {
-    if (!name.is_string()) return absl::DataLossError("AmpFp8: the name of a layer is no text");
+    if (!name.is_string()) return absl::DataLossError("AmpFp8: the name of a layer is not a string");
     names.push_back(name);
   }
   return names;

@@ -19,7 +19,7 @@ namespace composer::kernels {
 bool TakesCpuCrossEntropy(const at::Tensor& logits, const at::Tensor& targets);
 
 // The loss of each row, float32 [N]; 0 where the target is `ignore_index`, as is that row's gradient. The logits are
-// kept as they are. Throws c10::IndexError, as LibTorch, for another target that is no class.
+// kept as they are. Throws c10::IndexError, as LibTorch, for another target that is not a class.
 at::Tensor CpuCrossEntropy(const at::Tensor& logits, const at::Tensor& targets, int64_t ignore_index);
 
 }  // namespace composer::kernels

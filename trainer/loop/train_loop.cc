@@ -252,7 +252,7 @@ void TrainLoop::Evaluate(Event event) {
     }
     const TraceSpan span(state_.tracer, kEvaluationSpan);
     RunEvaluator(evaluator, state_, parts_.engine, parts_.data_ranks(), parts_.logger);
-    // A metric of before the first step is no step of a schedule that waits for metrics.
+    // A metric of before the first step is not a step of a schedule that waits for metrics.
     if (event != Event::kFitStart) ObserveMetrics(state_.schedulers, Event::kEvalEnd, evaluator.label, parts_.logger);
   }
   ObserveMetrics(state_.schedulers, event, "", parts_.logger);

@@ -11,7 +11,7 @@
 namespace composer {
 
 struct OperatorWork {
-  double flops = 0;    // two per multiply-add; 0 for what is no product
+  double flops = 0;    // two per multiply-add; 0 for what is not a product
   double bytes = 0;    // read and written
   double changed = 0;  // of the arguments that the operator changes
   bool half = false;   // the product is one of bfloat16 or float16

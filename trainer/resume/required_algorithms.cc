@@ -27,7 +27,7 @@ absl::StatusOr<std::vector<Required>> Parse(const CheckpointRequirements& requir
   if (required.json.empty()) return list;
   const Json json = ParseOrderedJson(required.json);
   if (!json.is_array())
-    return absl::DataLossError(absl::StrCat(required.location, ": ", kRequiredAlgorithmsKey, " is no list"));
+    return absl::DataLossError(absl::StrCat(required.location, ": ", kRequiredAlgorithmsKey, " is not a list"));
   for (const Json& item : json) {
     Required& read = list.emplace_back();
     if (!item.is_object() || !TakeMember(item, "name", read.name) || !TakeMember(item, "key", read.origin.key) ||

@@ -79,7 +79,7 @@ absl::Status ReadDataSettings(const std::string& text, SavedDataSettings& data) 
 
 absl::Status Freeze(const std::string& text, const Model& model) {
   const auto names = ParseJson(text);
-  if (!names.is_array()) return absl::DataLossError("the checkpoint's names of frozen parameters are no list");
+  if (!names.is_array()) return absl::DataLossError("the checkpoint's names of frozen parameters are not a list");
   const auto params = model.named_parameters();
   for (const auto& name : names) {
     const at::Tensor* param = name.is_string() ? params.find(name.get<std::string>()) : nullptr;

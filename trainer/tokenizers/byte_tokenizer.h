@@ -18,7 +18,7 @@ class ByteTokenizer final : public Tokenizer {
   int64_t vocab_size() const override { return special_.eos ? 257 : 256; }
   const SpecialTokens& special_tokens() const override { return special_; }
   Encoding Encode(absl::string_view text, bool add_special_tokens = true) const override;
-  // The end of a text is no text, whether it is skipped or not.
+  // The end-of-text token has no text, whether it is skipped or not.
   std::string Decode(absl::Span<const int64_t> tokens, bool skip_special_tokens = true) const override;
 
  private:

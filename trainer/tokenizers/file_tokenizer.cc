@@ -40,7 +40,7 @@ FileTokenizer::FileTokenizer(const FileTokenizerOptions& options) : name_(option
     const auto id = tokenizer_->Find(token);
     if (!id)
       throw StatusError(
-          absl::InvalidArgumentError(absl::StrCat(role, ": `", token, "` is no token of ", options.path)));
+          absl::InvalidArgumentError(absl::StrCat(role, ": `", token, "` is not a token of ", options.path)));
     roles[role] = *id;
   }
   for (const auto& [role, slot] :

@@ -21,8 +21,8 @@ struct MetricRow {
   double wall = 0;  // Unix seconds
 };
 
-// Whether a member of a record says when it was made or who wrote it, so that it is no metric. Other names that begin
-// with time/ are metrics of monitors, such as time/train.
+// Whether a member of a record says when it was made or who wrote it, so that it is not a metric. Other names that
+// begin with time/ are metrics of monitors, such as time/train.
 bool IsOriginOfRecord(absl::string_view key);
 
 struct MetricSeries {

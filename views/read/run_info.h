@@ -40,7 +40,7 @@ absl::StatusOr<RunInfo> ReadRun(const std::string& folder, const std::vector<std
 // Returns the run folders at `root`: itself, or those up to three folders below it, sorted; at most 100,000.
 std::vector<std::string> FindRuns(const std::string& root);
 
-// Reads them with one thread a processor, at most 8; leaves out what is no run. The order is kept.
+// Reads them with one thread a processor, at most 8; leaves out what is not a run. The order is kept.
 std::vector<RunInfo> ReadRuns(const std::vector<std::string>& folders, const std::vector<std::string>& wanted);
 
 }  // namespace composer

@@ -35,7 +35,7 @@ absl::Status AddSpecial(const Json& item, const Json& tokens, const std::string&
   for (const Json& id : (*token)["ids"]) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() >= Vocabulary::kMaxTokens)
       return absl::InvalidArgumentError(
-          absl::StrCat(path, ".special_tokens: an id of `", name.substr(0, 100), "` is no number of a token"));
+          absl::StrCat(path, ".special_tokens: an id of `", name.substr(0, 100), "` is not the number of a token"));
     ids.push_back(id.get<uint32_t>());
   }
   return absl::OkStatus();

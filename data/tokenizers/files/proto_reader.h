@@ -26,7 +26,7 @@ struct ProtoField {
 class ProtoReader {
  public:
   explicit ProtoReader(absl::string_view bytes) : rest_(bytes) {}
-  // Returns false at the end, and when the bytes are no protocol buffer: then ok() is false.
+  // Returns false at the end, and when the bytes are not a protocol buffer: then ok() is false.
   bool Next(ProtoField& field) {
     uint64_t tag = 0;
     if (rest_.empty() || !ok_ || !Varint(tag)) return false;

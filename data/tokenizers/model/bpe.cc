@@ -133,7 +133,7 @@ void BpeModel::MergeMany(std::vector<PieceToken>& tokens, ModelScratch& scratch)
     }
   };
   for (uint32_t i = 0; i < size; ++i) {
-    left[i] = i - 1;  // of the first: the largest number, which is no place
+    left[i] = i - 1;  // of the first: the largest number, which is not a place
     right[i] = i + 1;
   }
   for (uint32_t i = 0; i < size; ++i) push(i);

@@ -24,7 +24,7 @@ struct BpeMerge {
 struct BpeOptions {
   // Symbols are bytes; the vocabulary's tokens are given as bytes.
   bool of_bytes = false;
-  std::optional<uint32_t> unknown;             // for characters that are no token; without it they vanish
+  std::optional<uint32_t> unknown;             // for characters that are not tokens; without it they vanish
   bool fuse_unknown = false;                   // one token for several in a row
   bool byte_fallback = false;                  // such characters become tokens <0x00> to <0xFF>
   bool ignore_merges = false;                  // a piece that is a token is that token

@@ -1,4 +1,4 @@
-// The pre-tokenizers of tokenizer.json that are no pattern.
+// The pre-tokenizers of tokenizer.json that are not patterns.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

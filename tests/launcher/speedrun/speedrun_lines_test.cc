@@ -91,7 +91,7 @@ TEST(SpeedrunCommand, MistakesAreNamed) {
   const std::pair<std::vector<std::string>, const char*> rows[] = {
       {{}, "speedrun takes one of fashion, gpt and bert"},
       {{"fashon"}, "not `fashon` (did you mean `fashion`?)"},
-      {{"gpt", "more"}, "`more` is no change of the jobs, key=value"},
+      {{"gpt", "more"}, "`more` is not a change of the jobs, key=value"},
       {{"gpt", "--arm", "fast"}, "--arm"},
       {{"--seeds", "0", "gpt"}, "--seeds"},
       {{"gpt", "--quality", "good"}, "--quality good: must be a number"}};

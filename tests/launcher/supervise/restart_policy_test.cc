@@ -313,7 +313,7 @@ TEST(RestartPolicyTest, RolesMarkTheCollateral) {
                                           "collateral: it failed after the first cause", "preempted",
                                           "collateral: it failed after the first cause"};
   for (int i = 0; i < 7; ++i) EXPECT_EQ(RoleOf(exits, i, cause), roles[i]) << i;
-  EXPECT_EQ(FirstCause({late}, nullptr), -1) << "a crash on the way out is no cause";
+  EXPECT_EQ(FirstCause({late}, nullptr), -1) << "a crash on the way out is not a cause";
 }
 
 TEST(RestartPolicyTest, A69IsNotCertainToBeTheCause) {

@@ -78,7 +78,7 @@ TEST(StartupWatchTest, Table) {
        {Starved(In(0, StartupPhase::kGroup, 3001), 3000)},
        0,
        "no progress for 3001s while forming the process group"},
-      {"a later phase is no excuse",
+      {"a later phase is not an excuse",
        {In(0, StartupPhase::kGroup, 301), Starved(In(1, StartupPhase::kLoad, 340), 300)},
        0,
        "no progress for 301s"},

@@ -151,7 +151,7 @@ TEST(DataLoader, NamesWhereReadingFailed) {
   EXPECT_THAT(load(Broken::How::kTorchError), HasSubstr("sample 4 is corrupt"));
   EXPECT_THAT(load(Broken::How::kTorchError), HasSubstr("train loader, epoch 3, batch 1"));
   EXPECT_EQ(load(Broken::How::kStdError), "train loader, epoch 3, batch 1, samples 4, 5, 6, 7 (4): sample is corrupt");
-  EXPECT_THAT(load(Broken::How::kWrongCount), HasSubstr("the size of the batch can't be told"));
+  EXPECT_THAT(load(Broken::How::kWrongCount), HasSubstr("the size of the batch is unknown"));
   EXPECT_THAT(load(Broken::How::kWrongCount), HasSubstr("set Batch::num_samples in the dataset's Load"));
 }
 

@@ -269,7 +269,7 @@ TEST_F(ChatFinetuningTest, WhatDoesNotFitIsNamed) {
   const auto refusing = OpenChat("{{ raise_exception('no ' ~ messages[0].role) }}", chat_);
   EXPECT_THAT(ErrorText([&] { (*refusing)->Get(0); }), HasSubstr("the template refuses this: no user"));
   const auto changing = OpenChat("{{ messages | length }}{% for m in messages %}{{ m.content }}{% endfor %}", chat_);
-  EXPECT_THAT(ErrorText([&] { (*changing)->Get(0); }), HasSubstr("it cannot be told what is learned"));
+  EXPECT_THAT(ErrorText([&] { (*changing)->Get(0); }), HasSubstr("what is learned cannot be determined"));
   FinetuningOptions options{.paths = {folder_.Path("a.jsonl")}, .chat_template = folder_.path()};
   EXPECT_THAT(OpenFinetuning(options, std::make_shared<const ByteTokenizer>(true)).status().message(),
               HasSubstr("neither chat_template.jinja nor"));

@@ -42,7 +42,7 @@ TEST_F(DataFiles, JsonLinesGiveTextsAndTensors) {
             "\n"
             "{\"text\": \"\", \"label\": true, \"score\": 2.0, \"ids\": [1, 0.5], \"chat\": [{\"a\": 1}]}");
   const auto source = *OpenJsonLines({path});
-  ASSERT_EQ(source->size(), 2) << "an empty line is no sample";
+  ASSERT_EQ(source->size(), 2) << "an empty line is not a sample";
   const Sample first = source->Get(0), second = source->Get(1);
   EXPECT_EQ(first.texts.at("text"), "h\xc3\xa9");
   EXPECT_EQ(first.tensors.at("label").item<int64_t>(), 3);

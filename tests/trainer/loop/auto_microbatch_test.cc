@@ -135,7 +135,7 @@ TEST_P(WhereTest, OneOfThreeRanksRunsOutAndNobodyHangs) {
     ASSERT_TRUE(result.status.ok()) << result.status;
     EXPECT_EQ(LargestDifference(result, results[0]), 0);
     EXPECT_LT(LargestDifference(result, alone), 2e-5);
-    EXPECT_EQ(result.losses.size(), 10u) << "a step that was discarded is no step";
+    EXPECT_EQ(result.losses.size(), 10u) << "a step that was discarded is not a step";
   }
 }
 

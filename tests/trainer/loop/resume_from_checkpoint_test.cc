@@ -262,7 +262,7 @@ TEST(Resumption, WithAnotherMicrobatchSizeTakesTheSameSamples) {
     ASSERT_TRUE(resumed[0].status.ok()) << resumed[0].status;
     EXPECT_EQ(whole, parts);
     ASSERT_EQ(whole.size(), 10u);
-    EXPECT_GT(LargestDifference(undisturbed[0], resumed[0]), 0) << "the microbatches were no others";
+    EXPECT_GT(LargestDifference(undisturbed[0], resumed[0]), 0) << "the microbatches were the same";
     EXPECT_LT(LargestDifference(undisturbed[0], resumed[0]), 2e-5);
   }
 }

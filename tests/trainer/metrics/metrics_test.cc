@@ -363,7 +363,7 @@ TEST(ConfusionMatrix, IsTorchmetrics) {
             (std::vector<std::vector<std::string>>{{"0", "2", "0", "0"}, {"1", "1", "2", "1"}, {"2", "0", "1", "1"}}));
   EXPECT_DOUBLE_EQ(metric->Compute(), 5.0 / 8);
   EXPECT_EQ(partly->ToTable().rows[1], (std::vector<std::string>{"1", "0", "0", "0"}));
-  // Pictures, dense targets, and a target that is no class.
+  // Pictures, dense targets, and a target that is not a class.
   metric->Reset();
   metric->Update(outputs.view({2, 4, 3}).permute({0, 2, 1}), Targets(truth.view({2, 4})));
   metric->Update(outputs, Targets(torch::one_hot(truth, 3).to(at::kFloat)));

@@ -57,7 +57,7 @@ TEST(FileTokenizer, MistakesNameTheFileAndTheKey) {
   };
   EXPECT_THAT(error({.path = "/none/tokenizer.json"}), HasSubstr("/none/tokenizer.json"));
   EXPECT_THAT(error({.path = kTokenizers + "bytes", .roles = {{"eos", "<eos>"}}}),
-              HasSubstr("eos: `<eos>` is no token"));
+              HasSubstr("eos: `<eos>` is not a token"));
   EXPECT_THAT(error({.path = kTokenizers + "bytes", .pattern = "gpt9"}), HasSubstr("pattern: `gpt9` must be"));
 }
 

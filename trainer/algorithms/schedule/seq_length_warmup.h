@@ -37,8 +37,8 @@ absl::Status Validate(const SeqLengthWarmupOptions& options);
 // Returns the length at this batch of the run's `batches`.
 int64_t WarmupLength(const SeqLengthWarmupOptions& options, int64_t batch, int64_t batches);
 
-// Changes sequences that are longer than `length`. Throws c10::ValueError that names a tensor which is no sequence, or
-// an attention_mask that is missing.
+// Changes sequences that are longer than `length`. Throws c10::ValueError that names a tensor which is not a sequence,
+// or an attention_mask that is missing.
 void SetBatchSequenceLength(Batch& batch, int64_t length, bool truncate = true, bool preserve_end_of_sequence = false);
 
 class SeqLengthWarmup final : public Algorithm {

@@ -44,7 +44,7 @@ struct FeedForwardNames {
 constexpr FeedForwardNames kFeedForwards[] = {{"fc", "gelu", "proj"},                      // gpt
                                               {"dense", "intermediate_act_fn", nullptr}};  // BERT, BertIntermediate
 
-// Returns null if the module is no feed-forward network.
+// Returns null if the module is not a feed-forward network.
 const FeedForwardNames* NamesIn(torch::nn::Module& network) {
   for (const FeedForwardNames& names : kFeedForwards) {
     const auto* fc = ChildOf<torch::nn::LinearImpl>(network, names.fc);

@@ -33,10 +33,10 @@ absl::Status LogitSoftCap::ChangeModel(Model& model, const ModelContext& context
                     return std::make_shared<SoftCappedLinear>(*linear, options_.cap);
                   });
   if (found == 1 || !PoliciesFor(*this, context).empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("logit_soft_cap: layer: ", options_.layer, " is to be the one linear layer that makes the logits; ",
-                   ClassNameOf(model), " has ", found, " of that name",
-                   last.empty() ? "" : absl::StrCat(" (its last one is `", last, "`)"), "; a tied head is no layer"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "logit_soft_cap: layer: ", options_.layer, " is to be the one linear layer that makes the logits; ",
+      ClassNameOf(model), " has ", found, " of that name",
+      last.empty() ? "" : absl::StrCat(" (its last one is `", last, "`)"), "; a tied head is not a layer"));
 }
 
 std::vector<std::pair<std::string, size_t>> LogitSoftCap::LayersOf(const Model& model) const {

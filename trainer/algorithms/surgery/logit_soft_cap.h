@@ -3,8 +3,8 @@
 //   logits <- cap tanh(logits / cap)
 //
 // for the linear layer that makes them, found by its name, in training, evaluation and text generation. Parameters
-// keep their names. A plan of tensor parallelism does not split it. A tied head (the embedding's weight) is no layer:
-// it must be untied.
+// keep their names. A plan of tensor parallelism does not split it. A tied head (the embedding's weight) is not a
+// layer: it must be untied.
 //
 // Source: Gemma Team 2024 (Gemma 2), arXiv:2408.00118, section 2: final logits capped at 30.
 // SPDX-License-Identifier: Apache-2.0

@@ -70,7 +70,7 @@ absl::StatusOr<NamedModules> ChooseTargets(const NamedModules& all, const std::v
   for (const auto& [name, module] : chosen) {
     if (!IsLinear(*module))
       return absl::InvalidArgumentError(
-          absl::StrCat("lora: target_modules: `", name, "` is no linear layer, but ", TypesOf(*module).front()));
+          absl::StrCat("lora: target_modules: `", name, "` is not a linear layer, but ", TypesOf(*module).front()));
   }
   return chosen;
 }

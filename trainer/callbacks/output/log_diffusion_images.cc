@@ -114,7 +114,7 @@ absl::Status LogDiffusionImages::Run(Event /*event*/, State& state, Logger& logg
   auto* const model = dynamic_cast<DiffusionModel*>(state.model.get());
   if (model == nullptr)
     return absl::InvalidArgumentError(absl::StrCat("log_diffusion_images: ", state.model->name(),
-                                                   " is no diffusion model; take it out of the callbacks, or use "
+                                                   " is not a diffusion model; take it out of the callbacks, or use "
                                                    "diffusion_unet"));
   int64_t count = 0;
   ASSIGN_OR_RETURN(const DiffusionCondition condition, ReadCondition(&count));

@@ -34,7 +34,7 @@ struct TableOptions {
   FetchOptions fetch;  // with `local`, the paths are in stores (s3://…)
 };
 
-// Errors as of TableFiles::Open; kInvalidArgument also names a feature or target that is no number.
+// Errors as of TableFiles::Open; kInvalidArgument also names a feature or target that is not a number.
 absl::StatusOr<std::shared_ptr<const SampleSource>> OpenTables(const TableOptions& options,
                                                                const StoreOpener& open_store = nullptr);
 

@@ -62,7 +62,7 @@ void CheckNoiseOptions(const NoiseScheduleOptions& o) {
 
 NoiseSchedule::NoiseSchedule(const NoiseScheduleOptions& options) : options_(options) {
   CheckNoiseOptions(options);
-  const UndeferredScope table;  // it is no parameter
+  const UndeferredScope table;  // it is not a parameter
   const at::NoGradGuard no_grad;
   alphas_cumprod_ = torch::cumprod(1 - BetasOf(options), 0);
   if (options.rescale_betas_zero_snr) alphas_cumprod_ = WithoutTerminalSignal(alphas_cumprod_);

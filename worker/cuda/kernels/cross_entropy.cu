@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(kThreads) Forward(Arguments call) {
   const int64_t target = call.targets[row];
   const bool valid = target >= 0 && target < call.classes;
   call.lse[row] = lse;
-  // A target that is no class makes the loss NaN, which the run reports.
+  // A target that is not a class makes the loss NaN, which the run reports.
   call.loss[row] = target == call.ignore_index ? 0.0F : valid ? lse - ToFloat(logits[target]) : NAN;
 }
 

@@ -150,7 +150,7 @@ TEST_F(LogDiffusionImagesTest, NamesWhatDoesNotFit) {
   state_.identity.run_folder.clear();
   EXPECT_THAT(Made({.sampling = {.num_inference_steps = 2}, .class_labels = {1}}).message(), HasSubstr("run_folder"));
   state_.model = MakeMlp({4, 4, 2});
-  EXPECT_THAT(Made({}).message(), HasSubstr("is no diffusion model"));
+  EXPECT_THAT(Made({}).message(), HasSubstr("is not a diffusion model"));
 }
 
 }  // namespace

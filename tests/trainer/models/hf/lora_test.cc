@@ -84,7 +84,7 @@ TEST(Lora, NamesWhatDoesNotFit) {
     return std::string(status.message());
   };
   EXPECT_THAT(refusal({.target_modules = {"q_prj"}}), HasSubstr("no layer `q_prj` (did you mean `q_proj`?)"));
-  EXPECT_THAT(refusal({.target_modules = {"norm"}}), HasSubstr("is no linear layer"));
+  EXPECT_THAT(refusal({.target_modules = {"norm"}}), HasSubstr("is not a linear layer"));
   EXPECT_THAT(refusal({.target_modules = {"q_proj"}, .modules_to_save = {"head"}}), HasSubstr("no layer `head`"));
   EXPECT_THAT(refusal({.adapter = GoldenFolder("bert_lora")}), HasSubstr("no layer `query`"));
 }
