@@ -175,7 +175,8 @@ def section(workload, samples):
         (mine, own), (peer, other) = best(samples, "ours"), best(samples, "PyTorch")
         lines.append(f"- {mine} takes {own / other:.2f} of the time of {peer}; goal {GOALS[workload]}")
         (mine, own), (peer, other) = best(samples, "ours", of=min), best(samples, "PyTorch", of=min)
-        lines.append(f"- by the lowest figure of each, where a neighbour on the host slows whole rounds: {mine} {own / other:.2f} of {peer}")
+        lines.append("- by the lowest figure of each, since a neighbour on the host may slow whole rounds:")
+        lines.append(f"  {mine} {own / other:.2f} of {peer}")
     return "\n".join(lines) + "\n"
 
 
