@@ -66,7 +66,7 @@ TEST_P(LostGroup, EveryOtherRankLeavesWithTheCause) {
     int status = 0;
     waitpid(ranks[static_cast<size_t>(rank)], &status, 0);
     if (rank == lost) continue;
-    EXPECT_TRUE(WIFEXITED(status));
+    EXPECT_TRUE(WIFEXITED(status)) << "rank " << rank << ": signal " << WTERMSIG(status);
     const std::string cause = ReadFile(dir.Path("cause" + std::to_string(rank))).value_or("nothing was written");
     EXPECT_EQ(WEXITSTATUS(status), 69) << "rank " << rank << ": " << cause;
     EXPECT_THAT(cause, HasSubstr(std::string(row.named) + " number ")) << "rank " << rank;
