@@ -71,8 +71,9 @@ class Ranks {
 };
 
 // Connects this process with the other ranks; all of them must call it, once. Blocks until all are there. Starts no
-// thread that outlives Ranks, and changes neither torch's settings nor the process's; warnings go to stderr
-// (EnsureLogging in base/log.h). Throws nothing: kInvalidArgument names a variable and its value; kFailedPrecondition:
+// thread that outlives Ranks, and changes neither torch's settings nor the process's, except that SIGPIPE, which Gloo
+// raises when a peer is gone, is ignored if the program has no handler; warnings go to stderr (EnsureLogging in
+// base/log.h). Throws nothing: kInvalidArgument names a variable and its value; kFailedPrecondition:
 // there are several ranks, but MASTER_ADDR and MASTER_PORT do not say where they meet, or shared memory was requested
 // and is not available; kUnavailable: a rank did not come in time.
 absl::StatusOr<std::unique_ptr<Ranks>> InitFromEnvironment(const InitOptions& options = {},

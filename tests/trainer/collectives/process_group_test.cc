@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <torch/types.h>
 
 #include <cstdlib>
@@ -76,6 +77,19 @@ TEST_F(GlooGroup, EndOfTheGenerationEndsConnecting) {
       c10::DistError);
   EXPECT_LT(absl::Now() - start, absl::Seconds(10));
   ender.join();
+}
+
+// Gloo writes to a peer that is gone: the signal must not end the process, nor replace a program's own handler.
+TEST_F(GlooGroup, BrokenPipesAreIgnoredUnlessTheProgramHandlesThem) {
+  static int handled = 0;
+  for (void (*const before)(int) : {SIG_DFL, static_cast<void (*)(int)>([](int) { ++handled; })}) {
+    signal(SIGPIPE, before);
+    testing::StoreWorld world;
+    ConnectGlooGroup({.store = world.NewStore(), .rank = 0, .world_size = 1, .timeout = std::chrono::seconds(20)});
+    raise(SIGPIPE);
+    EXPECT_EQ(handled, before == SIG_DFL ? 0 : 1);
+  }
+  signal(SIGPIPE, SIG_DFL);
 }
 
 TEST_F(GlooGroup, NeverDestroyKeepsIt) {
