@@ -21,9 +21,9 @@ struct GlooGroupOptions {
 
 // Connects all ranks with each other; all must call it. Throws c10::DistError when a peer does not come in time, the
 // store's generation is over, or the address is not one of this machine. The process ignores SIGPIPE from here on,
-// which Gloo raises when a peer is gone, unless it has a handler of its own. Threads: the first collectives of two groups
-// of one process must not start at the same time, since c10d's flight recorder registers a new group without its lock
-// (FlightRecorderDetail.hpp, 2.11). Ranks as threads set TORCH_FR_BUFFER_SIZE=0.
+// which Gloo raises when a peer is gone, unless it has a handler of its own. Threads: the first collectives of two
+// groups of one process must not start at the same time, since c10d's flight recorder registers a new group without
+// its lock (FlightRecorderDetail.hpp, 2.11). Ranks as threads set TORCH_FR_BUFFER_SIZE=0.
 c10::intrusive_ptr<c10d::Backend> ConnectGlooGroup(const GlooGroupOptions& options);
 
 // Keeps the group until the process ends. Its destructor would wait for collectives that may never complete (when a
