@@ -88,8 +88,8 @@ Held& TheHeld() {
   return held;
 }
 
-// By the name of the node that autograd has for y. FlashAttention's result is cut to a width that is not a multiple of
-// 8.
+// By the name of the node that autograd has for y. FlashAttention's result is a slice if the width is not a multiple
+// of 8.
 SDPBackend KernelThatMade(const at::Tensor& y) {
   const std::string node = y.grad_fn()->name();
   if (absl::StrContains(node, "CudnnAttention")) return SDPBackend::cudnn_attention;

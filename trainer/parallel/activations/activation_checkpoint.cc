@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/SequenceNumber.h>
+#include <ATen/record_function.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/grad_mode.h>
 #include <torch/csrc/autograd/saved_variable.h>
@@ -155,12 +156,9 @@ class RecomputePolicy final : public SavedTensorPolicy {
 
   // Separates the tensors of a run that AllRecomputed has ended from their nodes. A custom function that this exception
   // leaves while it saves its own output would keep itself alive forever: its context holds the output until all is
-  // saved, and the output holds its node. Tensors of earlier nodes, which the block found outside, stay as they are.
-  void BreakCycles() {
-    for (const at::Tensor& tensor : with_nodes_) {
-      const auto node = tensor.grad_fn();
-      if (node && node->sequence_nr() >= first_node_) torch::autograd::impl::set_gradient_edge(tensor, {});
-    }
+  // saved, and the output holds its node. Tensors of other nodes, which the block found outside, are never among them.
+  void BreakCycles() const {
+    for (const at::Tensor& tensor : made_here_) torch::autograd::impl::set_gradient_edge(tensor, {});
   }
 
  private:
@@ -169,17 +167,23 @@ class RecomputePolicy final : public SavedTensorPolicy {
     // Detached, since an operation that saves its own output (attention) would otherwise keep itself alive forever.
     void call_pack_hook(const at::Tensor& tensor) override {
       kept = tensor.detach();
-      if (tensor.grad_fn()) policy.with_nodes_.push_back(tensor);
+      if (policy.MadeHere(tensor.grad_fn().get())) policy.made_here_.push_back(tensor);
       policy.call_.Fill(policy.next_++, kept);
     }
     at::Tensor call_unpack_hook() override { return kept; }
     RecomputePolicy& policy;
     at::Tensor kept;
   };
+
+  // Each thread numbers its nodes by itself.
+  bool MadeHere(const torch::autograd::Node* node) const {
+    return node != nullptr && node->thread_id() == thread_ && node->sequence_nr() >= first_node_;
+  }
+
   CheckpointedCall& call_;
   size_t next_ = 0;
-  const uint64_t first_node_ = at::sequence_number::peek();
-  std::vector<at::Tensor> with_nodes_;
+  const uint64_t thread_ = at::RecordFunction::currentThreadId(), first_node_ = at::sequence_number::peek();
+  std::vector<at::Tensor> made_here_;  // what the second run has made and saved
 };
 
 void CheckpointedCall::Recompute() {

@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <string>
+#include <thread>
 
 #include "tests/support/tensor_bytes.h"
 #include "tests/support/threads_communicator.h"
@@ -271,6 +272,17 @@ TEST(ActivationCheckpoint, NothingStaysOfACustomFunctionThatSavesItsOutput) {
   EXPECT_EQ(block.calls, 6);
   EXPECT_EQ(bytes.live(), 0);
   EXPECT_TRUE(outside.grad_fn()) << "a tensor from outside the block has lost its node";
+}
+
+// As on a GPU, whose backward has a thread of its own: each thread numbers its nodes from 0.
+TEST(ActivationCheckpoint, TensorsFromOutsideKeepTheirNodesWhereAnotherThreadRunsBackward) {
+  const at::Tensor outside = torch::ones({16, 8}).requires_grad_().exp();
+  AnyBlock block([&](AnyBlock&, const std::vector<at::Tensor>& in) { return (in[0] * outside).exp(); });
+  block.Wrap(std::make_shared<ActivationCheckpoint>());
+  const at::Tensor loss = block.forward(torch::randn({16, 8}).requires_grad_()).sum();
+  std::thread([&] { loss.backward(); }).join();
+  EXPECT_EQ(block.calls, 2);
+  EXPECT_TRUE(outside.grad_fn());
 }
 
 TEST(ActivationCheckpoint, SaysSoWhenTheSecondRunDiffers) {
