@@ -88,11 +88,11 @@ void CompareLoss(int64_t rows, int64_t classes, at::ScalarType type, int rounds)
       [&] { torch::autograd::grad({at::cross_entropy_loss(logits.to(at::kFloat), targets)}, {logits}); });
 }
 
-void CompareGelu(int64_t numbers, int rounds) {
-  const at::Tensor x = torch::randn({numbers}).to(at::kBFloat16).requires_grad_(), dy = torch::ones_like(x);
+void CompareGelu(int64_t numbers, at::ScalarType type, int rounds) {
+  const at::Tensor x = torch::randn({numbers}).to(type).requires_grad_(), dy = torch::ones_like(x);
   PrintBeside(
-      "GELU " + std::to_string(numbers), 4 * numbers, rounds,
-      [&] { torch::autograd::grad({kernels::CpuGelu(x)}, {x}, {dy}); },
+      std::string("GELU ") + c10::toString(type) + " " + std::to_string(numbers), 4 * numbers, rounds,
+      [&] { torch::autograd::grad({kernels::GeluByTanh(x)}, {x}, {dy}); },
       [&] { torch::autograd::grad({at::gelu(x, "tanh")}, {x}, {dy}); });
 }
 
@@ -122,8 +122,8 @@ int Main(int rounds) {
   for (const at::ScalarType type : {at::kBFloat16, at::kFloat}) {
     CompareLoss(768, 256, type, rounds);
     CompareLoss(256, 50257, type, rounds);
+    CompareGelu(768 * 512, type, rounds);
   }
-  CompareGelu(768 * 512, rounds);
   for (const at::MemoryFormat layout : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
     CompareBatchNorm(16, 28, layout, rounds);
     CompareBatchNorm(64, 7, layout, rounds);

@@ -44,8 +44,6 @@ COMPOSER_INLINE double Sum(Doubles x) {
   return lanes[0];
 }
 
-// a b + c, rounded once where there is such an instruction, as in LibTorch's kernels.
-COMPOSER_INLINE Floats MultiplyAdd(Floats a, Floats b, Floats c) { return {a.v * b.v + c.v}; }
 COMPOSER_INLINE Floats Positive(Floats x) { return {x.v < Floats::Raw{} ? Floats::Raw{} : x.v}; }  // NaN stays
 COMPOSER_INLINE Floats WherePositive(Floats y, Floats dy) { return {y.v <= Floats::Raw{} ? Floats::Raw{} : dy.v}; }
 

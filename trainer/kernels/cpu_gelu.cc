@@ -2,6 +2,7 @@
 #include "trainer/kernels/cpu_gelu.h"
 
 #include <ATen/ATen.h>
+#include <ATen/TracerMode.h>
 #include <torch/autograd.h>
 
 #include "trainer/kernels/cpu_vector.h"
@@ -15,58 +16,77 @@ using torch::autograd::variable_list;
 
 constexpr float kRoot = 0.7978845608F, kCubic = 0.044715F;
 
-COMPOSER_INLINE Floats Sigmoid2u(Floats x) {
-  const Floats exponent = (x + x * x * x * kCubic) * (-2 * kRoot);
-  return Floats::All(1) / (Exp(Within(exponent, -87, 87)) + 1.0F);
+COMPOSER_INLINE Floats ExpMinus2u(Floats x) {
+  const Floats exponent = x * MultiplyAdd(x * x, -2 * kRoot * kCubic, -2 * kRoot);
+  return Exp(Within(exponent, -87, 87));
 }
 
+// `T`: float or uint16_t, a bfloat16.
+template <typename T>
 struct Elements {
-  const uint16_t *x, *dy;  // dy: null for the forward pass
-  uint16_t* out;
+  const T *x, *dy;  // dy: null for the forward pass
+  T* out;
   int64_t begin, end;
 };
 
+template <typename T>
 struct Gelu {
-  COMPOSER_INLINE static void Run(const Elements& of) {
+  COMPOSER_INLINE static void Run(const Elements<T>& of) {
     for (int64_t i = of.begin; i < of.end; i += kLanes) {
       const int64_t count = of.end - i;
-      const Floats x = Load(of.x + i, count), s = Sigmoid2u(x);
+      const Floats x = Load(of.x + i, count), power = ExpMinus2u(x), s = Floats::All(1) / (power + 1.0F);
       if (of.dy == nullptr) {
         Store(x * s, of.out + i, count);
         continue;
       }
-      const Floats slope = (x * x * (3 * kCubic) + 1.0F) * (2 * kRoot);
-      Store(Load(of.dy + i, count) * (s + x * s * (Floats::All(1) - s) * slope), of.out + i, count);
+      const Floats slope = MultiplyAdd(x * x, 6 * kRoot * kCubic, 2 * kRoot);
+      const Floats rest = s * power;  // 1 - s, of which a difference would leave few digits
+      Store(Load(of.dy + i, count) * s * MultiplyAdd(x * slope, rest, 1.0F), of.out + i, count);
     }
   }
 };
 
-at::Tensor RunAll(const at::Tensor& x, const at::Tensor& dy) {
-  const at::Tensor in = x.contiguous();
-  at::Tensor out = at::empty(in.sizes(), in.options());
-  const Elements of{static_cast<const uint16_t*>(in.const_data_ptr()),
-                    dy.defined() ? static_cast<const uint16_t*>(dy.const_data_ptr()) : nullptr,
-                    static_cast<uint16_t*>(out.mutable_data_ptr()), 0, 0};
-  RunRows<Gelu>(of, in.numel(), 1);
+template <typename T>
+void RunAll(const at::Tensor& x, const at::Tensor* dy, at::Tensor& out) {
+  const Elements<T> of{static_cast<const T*>(x.const_data_ptr()),
+                       dy == nullptr ? nullptr : static_cast<const T*>(dy->const_data_ptr()),
+                       static_cast<T*>(out.mutable_data_ptr()), 0, 0};
+  RunRows<Gelu<T>>(of, x.numel(), 1);
+}
+
+at::Tensor RunAll(const at::Tensor& x, const at::Tensor* dy) {
+  at::Tensor out = at::empty(x.sizes(), x.options());
+  x.scalar_type() == at::kFloat ? RunAll<float>(x, dy, out) : RunAll<uint16_t>(x, dy, out);
   return out;
 }
 
 struct GeluFunction : torch::autograd::Function<GeluFunction> {
   static Variable forward(AutogradContext* ctx, const Variable& x) {
     ctx->save_for_backward({x});
-    return RunAll(x, {});
+    return CpuGeluForward(x);
   }
   static variable_list backward(AutogradContext* ctx, const variable_list& grads) {
     const at::Tensor x = ctx->get_saved_variables()[0];
     if (at::GradMode::is_enabled()) return {at::gelu_backward(grads[0], x, "tanh")};
-    return {RunAll(x, grads[0].to(at::kBFloat16).contiguous())};
+    return {CpuGeluBackward(grads[0], x)};
   }
 };
 
 }  // namespace
 
-bool TakesCpuGelu(const at::Tensor& x) { return x.is_cpu() && x.scalar_type() == at::kBFloat16; }
+bool TakesCpuGelu(const at::Tensor& x) {
+  return x.is_cpu() && x.layout() == at::kStrided &&
+         (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16) &&
+         !at::tracer::impl::is_dispatch_enabled();
+}
 
-at::Tensor CpuGelu(const at::Tensor& x) { return GeluFunction::apply(x); }
+at::Tensor CpuGeluForward(const at::Tensor& x) { return RunAll(x.contiguous(), nullptr); }
+
+at::Tensor CpuGeluBackward(const at::Tensor& dy, const at::Tensor& x) {
+  const at::Tensor given = dy.to(x.scalar_type()).contiguous();
+  return RunAll(x.contiguous(), &given);
+}
+
+at::Tensor GeluByTanh(const at::Tensor& x) { return TakesCpuGelu(x) ? GeluFunction::apply(x) : at::gelu(x, "tanh"); }
 
 }  // namespace composer::kernels

@@ -41,6 +41,10 @@ using Words = uint32_t __attribute__((vector_size(64)));
 using HalfWords = uint16_t __attribute__((vector_size(32)));
 using Integers = int32_t __attribute__((vector_size(64)));
 
+// a b + c, rounded once where there is such an instruction, as in LibTorch's kernels.
+COMPOSER_INLINE Floats MultiplyAdd(Floats a, Floats b, Floats c) { return {a.v * b.v + c.v}; }
+COMPOSER_INLINE Floats MultiplyAdd(Floats a, Floats b, float c) { return MultiplyAdd(a, b, Floats::All(c)); }
+COMPOSER_INLINE Floats MultiplyAdd(Floats a, float b, float c) { return MultiplyAdd(a, Floats::All(b), c); }
 // The larger; b where a is NaN.
 COMPOSER_INLINE Floats Larger(Floats a, Floats b) { return {a.v > b.v ? a.v : b.v}; }
 // Within [low, high]; NaN stays.
@@ -53,17 +57,17 @@ COMPOSER_INLINE Floats Within(Floats x, float low, float high) {
 // exp to 2 units in the last place, of x in [-87, 87]: 2^n exp(r) with |r| <= ln(2) / 2, by Cephes' polynomial.
 COMPOSER_INLINE Floats Exp(Floats x) {
   constexpr float kToInteger = 12582912.0F;  // 1.5 x 2^23: a sum with it has no fraction
-  const Floats n = (x * 1.44269504F + kToInteger) - kToInteger;
-  const Floats r = x - n * 0.693359375F + n * 2.12194440e-4F;
-  Floats p = r * 1.9875691500e-4F + 1.3981999507e-3F;
-  p = p * r + 8.3334519073e-3F;
-  p = p * r + 4.1665795894e-2F;
-  p = p * r + 1.6666665459e-1F;
-  p = p * r + 5.0000001201e-1F;
+  const Floats n = MultiplyAdd(x, 1.44269504F, kToInteger) - kToInteger;
+  const Floats r = MultiplyAdd(n, Floats::All(2.12194440e-4F), MultiplyAdd(n, Floats::All(-0.693359375F), x));
+  Floats p = MultiplyAdd(r, 1.9875691500e-4F, 1.3981999507e-3F);
+  p = MultiplyAdd(p, r, 8.3334519073e-3F);
+  p = MultiplyAdd(p, r, 4.1665795894e-2F);
+  p = MultiplyAdd(p, r, 1.6666665459e-1F);
+  p = MultiplyAdd(p, r, 5.0000001201e-1F);
   const Integers exponent = (__builtin_convertvector(n.v, Integers) + 127) << 23;
   Floats power;
   std::memcpy(&power, &exponent, sizeof(power));
-  return (p * r * r + r + 1.0F) * power;
+  return MultiplyAdd(p, r * r, r + 1.0F) * power;
 }
 
 // Of all lanes, by halves.

@@ -39,8 +39,7 @@ class GeluLayer : public TorchLayer<torch::nn::GELUImpl> {
  public:
   using TorchLayer::TorchLayer;
   at::Tensor forward(const at::Tensor& x) override {
-    const bool by_tanh = options.approximate() == "tanh";
-    return by_tanh && kernels::TakesCpuGelu(x) ? kernels::CpuGelu(x) : TorchLayer::forward(x);
+    return options.approximate() == "tanh" ? kernels::GeluByTanh(x) : TorchLayer::forward(x);
   }
 };
 

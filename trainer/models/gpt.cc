@@ -48,10 +48,10 @@ class Attention final : public torch::nn::Module, public Layer {
     const int64_t batch = x.size(0), tokens = x.size(1);
     const at::Tensor qkv = qkv_->forward(x);
     const int64_t heads = qkv.size(2) / (3 * head_width_);  // those of this rank, if qkv is split
-    // [B, T, 3, H, W/H] -> three times [B, H, T, W/H].
-    const std::vector<at::Tensor> parts =
-        qkv.view({batch, tokens, 3, heads, head_width_}).permute({2, 0, 3, 1, 4}).unbind(0);
-    const at::Tensor y = CausalAttention(*core_, parts[0], parts[1], parts[2], inputs);
+    // Three times [B, T, H, W/H]: so split, backward writes their gradients into that of qkv by a single copy.
+    const std::vector<at::Tensor> parts = qkv.view({batch, tokens, 3, heads, head_width_}).unbind(2);
+    const at::Tensor y =
+        CausalAttention(*core_, parts[0].transpose(1, 2), parts[1].transpose(1, 2), parts[2].transpose(1, 2), inputs);
     return call.Output(proj_->forward(y.transpose(1, 2).reshape({batch, tokens, heads * head_width_})));
   }
 

@@ -14,6 +14,7 @@
 #include "trainer/core/module_call.h"
 #include "trainer/layers/attention_core.h"
 #include "trainer/layers/slot.h"
+#include "trainer/layers/torch_layers.h"
 #include "trainer/loss/cross_entropy.h"
 #include "trainer/models/attention_cache.h"
 #include "trainer/models/language_model.h"
@@ -44,9 +45,9 @@ class TpAttention final : public torch::nn::Module {
   at::Tensor forward(const at::Tensor& x, const std::vector<at::Tensor>& inputs = {}) {
     ModuleCall call(*this, x);
     const int64_t batch = x.size(0), tokens = x.size(1);
-    const std::vector<at::Tensor> parts =
-        qkv_->forward(x).view({batch, tokens, 3, heads_, head_width_}).permute({2, 0, 3, 1, 4}).unbind(0);
-    const at::Tensor y = CausalAttention(*core_, parts[0], parts[1], parts[2], inputs);
+    const std::vector<at::Tensor> parts = qkv_->forward(x).view({batch, tokens, 3, heads_, head_width_}).unbind(2);
+    const at::Tensor y =
+        CausalAttention(*core_, parts[0].transpose(1, 2), parts[1].transpose(1, 2), parts[2].transpose(1, 2), inputs);
     return call.Output(proj_->forward(y.transpose(1, 2).reshape({batch, tokens, heads_ * head_width_})));
   }
   const at::Tensor& bias() const { return proj_->bias; }
@@ -66,13 +67,14 @@ class TpFeedForward final : public torch::nn::Module {
 
   at::Tensor forward(const at::Tensor& x) {
     ModuleCall call(*this, x);
-    return call.Output(proj_->forward(at::gelu(fc_->forward(x), "tanh")));
+    return call.Output(proj_->forward(gelu_.forward(fc_->forward(x))));
   }
   const at::Tensor& bias() const { return proj_->bias; }
 
  private:
   std::shared_ptr<ColumnParallelLinear> fc_;
   std::shared_ptr<RowParallelLinear> proj_;
+  GeluLayer gelu_{torch::nn::GELUOptions().approximate("tanh")};
 };
 
 // One block: [B, T/t, W] -> [B, T/t, W].
