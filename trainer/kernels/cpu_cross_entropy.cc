@@ -10,6 +10,7 @@
 
 #include "trainer/kernels/cpu_autocast.h"
 #include "trainer/kernels/cpu_vector.h"
+#include "trainer/kernels/kernel_record.h"
 
 namespace composer::kernels {
 namespace {
@@ -124,7 +125,9 @@ struct CpuCrossEntropyFunction : torch::autograd::Function<CpuCrossEntropyFuncti
                          .dlogits = nullptr,
                          .begin = 0,
                          .end = 0};
+    KernelRecord record("composer::cross_entropy", x);
     RunAll<LossOfRows>(rows, x);
+    record.Wrote(loss);
     ctx->save_for_backward({logits, targets, lse});
     ctx->saved_data["ignore_index"] = ignore_index;
     return loss;
@@ -145,7 +148,9 @@ struct CpuCrossEntropyFunction : torch::autograd::Function<CpuCrossEntropyFuncti
                          .dlogits = dx.mutable_data_ptr(),
                          .begin = 0,
                          .end = 0};
+    KernelRecord record("composer::cross_entropy_backward", x);
     RunAll<GradientOfRows>(rows, x);
+    record.Wrote(dx);
     return {dx, {}, {}};
   }
 };

@@ -6,6 +6,7 @@
 #include <torch/autograd.h>
 
 #include "trainer/kernels/cpu_vector.h"
+#include "trainer/kernels/kernel_record.h"
 
 namespace composer::kernels {
 namespace {
@@ -56,7 +57,10 @@ void RunAll(const at::Tensor& x, const at::Tensor* dy, at::Tensor& out) {
 
 at::Tensor RunAll(const at::Tensor& x, const at::Tensor* dy) {
   at::Tensor out = at::empty(x.sizes(), x.options());
+  KernelRecord record(dy == nullptr ? "composer::gelu" : "composer::gelu_backward", x,
+                      dy == nullptr ? at::Tensor() : *dy);
   x.scalar_type() == at::kFloat ? RunAll<float>(x, dy, out) : RunAll<uint16_t>(x, dy, out);
+  record.Wrote(out);
   return out;
 }
 

@@ -10,6 +10,7 @@
 
 #include "trainer/kernels/cpu_autocast.h"
 #include "trainer/kernels/cpu_vector.h"
+#include "trainer/kernels/kernel_record.h"
 
 namespace composer::kernels {
 namespace {
@@ -154,7 +155,9 @@ CpuNormResult RunNorm(const at::Tensor& given, const std::optional<at::Tensor>& 
   rows.rstd = result.rstd.mutable_data_ptr<float>();
   rows.y = Bf16Data(result.y);
   const bool narrow = branch && branch->scalar_type() == at::kBFloat16;
+  KernelRecord record("composer::norm", x, added);
   narrow ? RunRows<NormForward<uint16_t>>(rows, count, width) : RunRows<NormForward<float>>(rows, count, width);
+  record.Wrote(result.y, branch ? result.sum : at::Tensor());
   return result;
 }
 
@@ -188,7 +191,9 @@ CpuNormGradients RunNormBackward(const at::Tensor& given, const at::Tensor& dsum
   rows.dbias = has_bias ? rows.dweight + blocks * width : nullptr;
   rows.block_rows = block_rows;
   rows.rows = count;
+  KernelRecord record("composer::norm_backward", dy, x, more);
   RunRows<CpuNormBackward>(rows, blocks, block_rows * width);
+  record.Wrote(result.x, result.branch);
   const at::Tensor totals = sums.sum(1);
   result.weight = totals[0];
   if (has_bias) result.bias = totals[1];

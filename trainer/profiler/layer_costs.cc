@@ -104,8 +104,12 @@ std::unique_ptr<at::ObserverContext> LayerCosts::Start(const at::RecordFunction&
 }
 
 std::unique_ptr<at::ObserverContext> LayerCosts::StartOperator(const at::RecordFunction& record) {
-  const auto name = record.operator_name();
-  if (!name.has_value()) return nullptr;  // "autograd::engine::…"
+  auto name = record.operator_name();
+  if (!name.has_value()) {
+    // A kernel of our own (kernels/kernel_record.h); others are "autograd::engine::…".
+    if (!absl::StartsWith(record.name(), "composer::")) return nullptr;
+    name.emplace(record.name(), "");
+  }
   const Operator& op = Find(*name);
   const int owner = LayerOf(record.inputs());
   if (op.kind == Kind::kCallsOthers && owner == kUnknown) return nullptr;

@@ -100,6 +100,19 @@ TEST(LayerCosts, AttentionBelongsToItsModuleAndNothingIsLost) {
   }
 }
 
+TEST(LayerCosts, KernelsOfOurOwnCountLikeOperators) {
+  const auto model = MakeGpt({.layers = 1, .heads = 2, .width = 16, .context = 8, .vocab = 20});
+  Batch batch;
+  batch.inputs = batch.targets = torch::randint(20, {3, 8}, torch::kLong);
+  batch.num_samples = 3;
+  constexpr double kGelu = 24 * 64;  // the numbers of its input
+  for (const auto& [precision, bytes] : {std::pair(Precision::kFp32, 4), std::pair(Precision::kAmpBf16, 2)}) {
+    const Costs costs = CostsOfStep(*model, batch, precision);
+    EXPECT_EQ(costs.at({"transformer.blocks.0.mlp", LayerPass::kForward}).bytes, 2 * kGelu * bytes);
+    EXPECT_EQ(costs.at({"transformer.blocks.0.mlp", LayerPass::kBackward}).bytes, 3 * kGelu * bytes);
+  }
+}
+
 // Its backward pass in bfloat16 takes several times as long (attention_core.cc). The rest of the model does not follow.
 TEST(LayerCosts, AmpTrainsAttentionInFloat32) {
   const auto model = MakeGpt({.layers = 1, .heads = 2, .width = 16, .context = 8, .vocab = 20});
