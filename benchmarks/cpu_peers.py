@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """CPU time of a step beside PyTorch 2.11 in every way that it has on a CPU: eager and compiled, fp32 and bf16, and with our settings
-of malloc. The programs run in turns, a process each; a figure is the lowest block of the process, a ratio that of medians over rounds.
+of malloc; and the time of a step of two ranks. The programs run in turns, a process each; a figure is the lowest block of the process,
+a ratio that of medians over rounds.
   tools/peers_setup.sh torch211 && python3 benchmarks/cpu_peers.py [--rounds 5] [--only cnn,char_gpt,gpt2,sharding] [--write]
 Each figure is kept in --state as soon as it is there: a call that was stopped, or that ended after --minutes, goes on with the next
 call, in the same turns. --write: puts what is complete in place of its section of docs/results/cpu_peers.md.
@@ -12,13 +13,12 @@ import datetime
 import json
 import os
 import pathlib
-import resource
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
+import sharding
 from programs import REPOSITORY, SCRIPTS
 
 PEERS = pathlib.Path(os.environ.get("COMPOSER_PEERS", "/tmp/composer-peers")) / "torch211/bin"
@@ -35,9 +35,7 @@ STEPS = {
     "gpt2": (2, 3, 1, ("gpt2 trainer", "gpt2_bf16 trainer", "gpt2_bf16 trainer_in_backward", "gpt2_bf16 trainer_bf16_state"),
              ("fp32 eager", "fp32 compile", "bf16 eager", "bf16 compile", "bf16 compile+malloc")),
 }
-# The model of benchmarks/sharding.py: layers, width, heads, context, samples of a rank; the steps of two runs, whose difference
-# counts: a start costs 5 to 15 s of CPU time, give or take half a second, which is 1 % of 30 steps of 1.7 s.
-SHARDED, SHORT, LONG = (6, 384, 6, 128, 8), 10, 40
+SHARDED = (*sharding.SHAPES["10.9M"][:-1], 20)  # the larger model of benchmarks/sharding.py, and the steps of a process
 HAS_BF16 = "_bf16" in pathlib.Path("/proc/cpuinfo").read_text()  # avx512_bf16, amx_bf16
 GOALS = {"cnn": 0.7, "char_gpt": 0.62, "gpt2": 0.87, "ours DDP": 1.1, "ours FULL_SHARD": 1.2}
 
@@ -77,37 +75,13 @@ def programs_of_steps(workload):
     return {name: run for name, run in programs.items() if HAS_BF16 or "bf16" not in name}
 
 
-def cpu_seconds(argv):
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run([str(arg) for arg in argv], capture_output=True, text=True, cwd=REPOSITORY, env=environment(1, False))
-    if done.returncode:
-        raise RuntimeError(done.stderr[-2000:])
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
-def our_ranks(strategy, steps):
-    layers, width, heads, context, samples = SHARDED
-    with tempfile.TemporaryDirectory(prefix="bench-cpu-") as folder:
-        return cpu_seconds([BIN / "composer", "-n", 2, "benchmarks/gpt_small.yaml", f"run_folder={folder}/run",
-                            f"max_duration={steps}ba", f"model.n_layers={layers}", f"model.d_model={width}", f"model.n_heads={heads}",
-                            f"model.max_seq_len={context}", f"train_dataloader.max_seq_len={context}",
-                            f"global_train_batch_size={2 * samples}", "save_interval=0ba", f"+fsdp_config.sharding_strategy={strategy}"])
-
-
-def their_ranks(way, steps):
-    argv = [PEERS / "torchrun", "--nproc_per_node", 2, "--standalone", SCRIPTS / "torch_fsdp.py", way, *SHARDED, steps]
-    try:
-        return cpu_seconds(argv)
-    except RuntimeError:  # torch's ranks sometimes abort
-        return cpu_seconds(argv)
-
-
 def programs_of_ranks():
-    runs = {"ours DDP": lambda n: our_ranks("NO_SHARD", n), "PyTorch DDP": lambda n: their_ranks("ddp", n),
-            "ours FULL_SHARD": lambda n: our_ranks("FULL_SHARD", n), "PyTorch fully_shard": lambda n: their_ranks("fully_shard", n),
-            "PyTorch FSDP1": lambda n: their_ranks("fsdp1", n)}
-    return {name: lambda run=run: 1e3 * (run(LONG) - run(SHORT)) / (LONG - SHORT) for name, run in runs.items()}
+    """A figure is the quarter of a process's steps that is fastest: the slowest of them."""
+    ours = {f"ours {name}": lambda strategy=sharding.OURS[name]: sharding.our_steps(BIN / "composer", strategy, SHARDED)
+            for name in ("DDP", "FULL_SHARD")}
+    theirs = {f"PyTorch {name}": lambda way=sharding.THEIRS[name]: sharding.their_steps(PEERS / "torchrun", way, SHARDED)
+              for name in ("DDP", "fully_shard", "FSDP1")}
+    return {name: lambda run=run: statistics.quantiles(run())[0] for name, run in (ours | theirs).items()}
 
 
 class State:
@@ -146,8 +120,8 @@ def measure(workload, rounds, state):
     return {name: state.samples[workload][name][:rounds] for name in programs}
 
 
-def table(samples):
-    lines = ["| program | CPU ms a step, median | lowest | highest | rounds |", "|---|---|---|---|---|"]
+def table(samples, what="CPU ms"):
+    lines = [f"| program | {what} a step, median | lowest | highest | rounds |", "|---|---|---|---|---|"]
     for name, values in samples.items():
         lines.append(f"| {name} | {statistics.median(values):.2f} | {min(values):.2f} | {max(values):.2f} | {len(values)} |")
     return lines
@@ -165,12 +139,15 @@ def title(workload):
 
 
 def section(workload, samples):
-    lines = [f"## {title(workload)}", "", f"{datetime.date.today()}, load {os.getloadavg()[0]:.0f} at the end.", "", *table(samples), ""]
+    rows = table(samples, "ms" if workload == "sharding" else "CPU ms")
+    lines = [f"## {title(workload)}", "", f"{datetime.date.today()}, load {os.getloadavg()[0]:.0f} at the end.", "", *rows, ""]
     if workload == "sharding":
-        lines.insert(3, f"CPU time of both ranks together, from the difference of runs of {LONG} and {SHORT} steps.")
+        lines[4:4] = [f"The 10.9M model on 2 ranks, wall time: of {SHARDED[-1]} steps of a process the lower quartile.", ""]
         for mine, peers in (("ours DDP", ["PyTorch DDP"]), ("ours FULL_SHARD", ["PyTorch fully_shard", "PyTorch FSDP1"])):
             peer, their_time = best(samples, "PyTorch", peers)
-            lines.append(f"- {peer} / {mine}: {their_time / statistics.median(samples[mine]):.2f}; goal {GOALS[mine]}")
+            lowest = best(samples, "PyTorch", peers, of=min)[1] / min(samples[mine])
+            median = their_time / statistics.median(samples[mine])
+            lines.append(f"- {peer} / {mine}: {median:.2f}, by the lowest figures {lowest:.2f}; goal {GOALS[mine]}")
     else:
         (mine, own), (peer, other) = best(samples, "ours"), best(samples, "PyTorch")
         lines.append(f"- {mine} takes {own / other:.2f} of the time of {peer}; goal {GOALS[workload]}")

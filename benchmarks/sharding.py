@@ -28,7 +28,8 @@ THEIRS = {"DDP": "ddp", "ZeRO-2": "zero2", "fully_shard": "fully_shard", "FSDP1"
 PAIRS = {"DDP": ("DDP",), "ZeRO-2": ("ZeRO-2",), "FULL_SHARD": ("fully_shard", "FSDP1")}
 
 
-def our_ms(binary, strategy, shape):
+def our_steps(binary, strategy, shape):
+    """Milliseconds of each step after the first ones."""
     layers, width, heads, context, samples, steps = shape
     with tempfile.TemporaryDirectory(prefix="bench-sharding-") as folder:
         run_to_exit([binary, "-n", RANKS, JOB, f"run_folder={folder}/run", f"max_duration={steps + WARM_UP}ba",
@@ -40,10 +41,11 @@ def our_ms(binary, strategy, shape):
                     LIMIT_S, cwd=programs.REPOSITORY, env={"OMP_NUM_THREADS": "1"})
         rows = [json.loads(line) for line in (pathlib.Path(folder) / "run" / "metrics.jsonl").read_text().splitlines()]
     rates = [row["throughput/batches_per_sec"] for row in rows if "throughput/batches_per_sec" in row]
-    return statistics.median(1e3 / rate for rate in rates[WARM_UP:])
+    return [1e3 / rate for rate in rates[WARM_UP:]]
 
 
-def their_ms(torchrun, way, shape):
+def their_steps(torchrun, way, shape):
+    """The same of the slower rank."""
     argv = [torchrun, "--nproc_per_node", RANKS, "--standalone", programs.SCRIPTS / "torch_fsdp.py", way, *shape]
     try:
         _, output = run_to_exit(argv, LIMIT_S, env={"OMP_NUM_THREADS": "1"})
@@ -52,7 +54,7 @@ def their_ms(torchrun, way, shape):
         _, output = run_to_exit(argv, LIMIT_S, env={"OMP_NUM_THREADS": "1"})
     for line in output.splitlines():
         if line.startswith("{"):
-            return statistics.median(json.loads(line)["ms"])
+            return json.loads(line)["ms"]
     raise SystemExit(f"{NAME}: torch_fsdp.py {way} printed no times:\n{output}")
 
 
@@ -62,10 +64,10 @@ def run(options):
     for round_ in range(options.repeats):
         for size, shape in SHAPES.items():
             for name, strategy in OURS.items() if binary else ():
-                samples.setdefault(f"{size} {name}", []).append(our_ms(binary, strategy, shape))
+                samples.setdefault(f"{size} {name}", []).append(statistics.median(our_steps(binary, strategy, shape)))
             for name, way in THEIRS.items():
-                samples.setdefault(f"{size} torch {name}", []).append(their_ms(options.programs.torch / "torchrun", way,
-                                                                               shape))
+                steps = their_steps(options.programs.torch / "torchrun", way, shape)
+                samples.setdefault(f"{size} torch {name}", []).append(statistics.median(steps))
         print(f"{NAME}, round {round_ + 1}: " + ", ".join(f"{k} {v[-1]:.1f}" for k, v in samples.items()))
     facts = {}
     for size in SHAPES if binary else ():
