@@ -1,5 +1,5 @@
-// GELU by tanh on a CPU, in one pass each way: LibTorch's takes an eighth of a step of a small GPT in bfloat16 and 6 % of
-// one in float32, since it evaluates tanh to one unit in the last place.
+// GELU by tanh on a CPU, in one pass each way: LibTorch's takes an eighth of a step of a small GPT in bfloat16, and 6 %
+// of one in float32, since it evaluates tanh to one unit in the last place.
 //
 //   u = sqrt(2/pi) (x + 0.044715 x^3),  s = 1 / (1 + exp(-2 u))          (tanh(u) = 2 s - 1)
 //   y  = x s

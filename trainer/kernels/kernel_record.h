@@ -16,7 +16,8 @@ namespace composer::kernels {
 // Costs a few nanoseconds when nobody looks.
 class KernelRecord {
  public:
-  // `name` starts with "composer::", which LayerCosts looks for, and must outlive the record. Undefined tensors are left out.
+  // `name` starts with "composer::", which LayerCosts looks for, and must outlive the record. Undefined tensors are
+  // left out.
   template <typename... Tensors>
   explicit KernelRecord(std::string_view name, const Tensors&... inputs) : record_(at::RecordScope::FUNCTION) {
     if (!record_.isActive()) return;
