@@ -2,15 +2,16 @@
 #include "trainer/kernels/cpu_cross_entropy.h"
 
 #include <ATen/ATen.h>
+#include <ATen/record_function.h>
 #include <torch/autograd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
 #include "trainer/kernels/cpu_autocast.h"
 #include "trainer/kernels/cpu_vector.h"
-#include "trainer/kernels/kernel_record.h"
 
 namespace composer::kernels {
 namespace {
@@ -125,9 +126,9 @@ struct CpuCrossEntropyFunction : torch::autograd::Function<CpuCrossEntropyFuncti
                          .dlogits = nullptr,
                          .begin = 0,
                          .end = 0};
-    KernelRecord record("composer::cross_entropy", x);
+    RECORD_FUNCTION_WITH_INPUTS_OUTPUTS("composer::cross_entropy", (std::array<const c10::IValue, 1>{x}),
+                                        (std::vector<c10::IValue>{loss}));
     RunAll<LossOfRows>(rows, x);
-    record.Wrote(loss);
     ctx->save_for_backward({logits, targets, lse});
     ctx->saved_data["ignore_index"] = ignore_index;
     return loss;
@@ -148,9 +149,9 @@ struct CpuCrossEntropyFunction : torch::autograd::Function<CpuCrossEntropyFuncti
                          .dlogits = dx.mutable_data_ptr(),
                          .begin = 0,
                          .end = 0};
-    KernelRecord record("composer::cross_entropy_backward", x);
+    RECORD_FUNCTION_WITH_INPUTS_OUTPUTS("composer::cross_entropy_backward", (std::array<const c10::IValue, 1>{x}),
+                                        (std::vector<c10::IValue>{dx}));
     RunAll<GradientOfRows>(rows, x);
-    record.Wrote(dx);
     return {dx, {}, {}};
   }
 };

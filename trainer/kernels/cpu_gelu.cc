@@ -3,10 +3,13 @@
 
 #include <ATen/ATen.h>
 #include <ATen/TracerMode.h>
+#include <ATen/record_function.h>
 #include <torch/autograd.h>
 
+#include <array>
+#include <vector>
+
 #include "trainer/kernels/cpu_vector.h"
-#include "trainer/kernels/kernel_record.h"
 
 namespace composer::kernels {
 namespace {
@@ -47,20 +50,20 @@ struct Gelu {
   }
 };
 
+// dy: undefined for the forward pass.
 template <typename T>
-void RunAll(const at::Tensor& x, const at::Tensor* dy, at::Tensor& out) {
+void RunAll(const at::Tensor& x, const at::Tensor& dy, at::Tensor& out) {
   const Elements<T> of{static_cast<const T*>(x.const_data_ptr()),
-                       dy == nullptr ? nullptr : static_cast<const T*>(dy->const_data_ptr()),
+                       dy.defined() ? static_cast<const T*>(dy.const_data_ptr()) : nullptr,
                        static_cast<T*>(out.mutable_data_ptr()), 0, 0};
   RunRows<Gelu<T>>(of, x.numel(), 1);
 }
 
-at::Tensor RunAll(const at::Tensor& x, const at::Tensor* dy) {
+at::Tensor RunAll(const at::Tensor& x, const at::Tensor& dy) {
   at::Tensor out = at::empty(x.sizes(), x.options());
-  KernelRecord record(dy == nullptr ? "composer::gelu" : "composer::gelu_backward", x,
-                      dy == nullptr ? at::Tensor() : *dy);
+  RECORD_FUNCTION_WITH_INPUTS_OUTPUTS(dy.defined() ? "composer::gelu_backward" : "composer::gelu",
+                                      (std::array<const c10::IValue, 2>{x, dy}), (std::vector<c10::IValue>{out}));
   x.scalar_type() == at::kFloat ? RunAll<float>(x, dy, out) : RunAll<uint16_t>(x, dy, out);
-  record.Wrote(out);
   return out;
 }
 
@@ -84,11 +87,10 @@ bool TakesCpuGelu(const at::Tensor& x) {
          !at::tracer::impl::is_dispatch_enabled();
 }
 
-at::Tensor CpuGeluForward(const at::Tensor& x) { return RunAll(x.contiguous(), nullptr); }
+at::Tensor CpuGeluForward(const at::Tensor& x) { return RunAll(x.contiguous(), {}); }
 
 at::Tensor CpuGeluBackward(const at::Tensor& dy, const at::Tensor& x) {
-  const at::Tensor given = dy.to(x.scalar_type()).contiguous();
-  return RunAll(x.contiguous(), &given);
+  return RunAll(x.contiguous(), dy.to(x.scalar_type()).contiguous());
 }
 
 at::Tensor GeluByTanh(const at::Tensor& x) { return TakesCpuGelu(x) ? GeluFunction::apply(x) : at::gelu(x, "tanh"); }

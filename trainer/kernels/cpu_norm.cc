@@ -2,15 +2,16 @@
 #include "trainer/kernels/cpu_norm.h"
 
 #include <ATen/ATen.h>
+#include <ATen/record_function.h>
 #include <torch/autograd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 
 #include "trainer/kernels/cpu_autocast.h"
 #include "trainer/kernels/cpu_vector.h"
-#include "trainer/kernels/kernel_record.h"
 
 namespace composer::kernels {
 namespace {
@@ -155,9 +156,10 @@ CpuNormResult RunNorm(const at::Tensor& given, const std::optional<at::Tensor>& 
   rows.rstd = result.rstd.mutable_data_ptr<float>();
   rows.y = Bf16Data(result.y);
   const bool narrow = branch && branch->scalar_type() == at::kBFloat16;
-  KernelRecord record("composer::norm", x, added);
+  // Without the weights, by which ActivationRecorder would take it for a second call of the layer.
+  RECORD_FUNCTION_WITH_INPUTS_OUTPUTS("composer::norm", (std::array<const c10::IValue, 2>{x, added}),
+                                      (std::vector<c10::IValue>{result.y, branch ? result.sum : at::Tensor()}));
   narrow ? RunRows<NormForward<uint16_t>>(rows, count, width) : RunRows<NormForward<float>>(rows, count, width);
-  record.Wrote(result.y, branch ? result.sum : at::Tensor());
   return result;
 }
 
@@ -191,9 +193,9 @@ CpuNormGradients RunNormBackward(const at::Tensor& given, const at::Tensor& dsum
   rows.dbias = has_bias ? rows.dweight + blocks * width : nullptr;
   rows.block_rows = block_rows;
   rows.rows = count;
-  KernelRecord record("composer::norm_backward", dy, x, more);
+  RECORD_FUNCTION_WITH_INPUTS_OUTPUTS("composer::norm_backward", (std::array<const c10::IValue, 3>{dy, x, more}),
+                                      (std::vector<c10::IValue>{result.x, result.branch}));
   RunRows<CpuNormBackward>(rows, blocks, block_rows * width);
-  record.Wrote(result.x, result.branch);
   const at::Tensor totals = sums.sum(1);
   result.weight = totals[0];
   if (has_bias) result.bias = totals[1];

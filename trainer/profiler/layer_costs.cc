@@ -106,7 +106,7 @@ std::unique_ptr<at::ObserverContext> LayerCosts::Start(const at::RecordFunction&
 std::unique_ptr<at::ObserverContext> LayerCosts::StartOperator(const at::RecordFunction& record) {
   auto name = record.operator_name();
   if (!name.has_value()) {
-    // A kernel of our own (kernels/kernel_record.h); others are "autograd::engine::…".
+    // A kernel of our own (kernels/cpu_gelu.cc); others are "autograd::engine::…".
     if (!absl::StartsWith(record.name(), "composer::")) return nullptr;
     name.emplace(record.name(), "");
   }
