@@ -82,4 +82,10 @@ at::Tensor DotProductAttention::forward(const at::Tensor& q, const at::Tensor& k
   return Attend(q.to(at::kFloat), k.to(at::kFloat), v.to(at::kFloat), mask, dropout, is_causal);
 }
 
+at::Tensor SplitHeads(const at::Tensor& x, int64_t head_width) {
+  return x.unflatten(-1, {-1, head_width}).transpose(1, 2);
+}
+
+at::Tensor JoinHeads(const at::Tensor& x) { return x.transpose(1, 2).flatten(2); }
+
 }  // namespace composer

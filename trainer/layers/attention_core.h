@@ -44,4 +44,8 @@ class DotProductAttention final : public torch::nn::Module, public AttentionCore
   double dropout_;
 };
 
+// [B, T, heads * head_width] to [B, heads, T, head_width], and back.
+at::Tensor SplitHeads(const at::Tensor& x, int64_t head_width);
+at::Tensor JoinHeads(const at::Tensor& x);
+
 }  // namespace composer

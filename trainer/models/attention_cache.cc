@@ -137,6 +137,13 @@ at::Tensor CausalAttention(AttentionCore& core, const at::Tensor& q, const at::T
   return core.forward(q, ForHeadsOf(q, k), ForHeadsOf(q, values), mask, /*is_causal=*/!mask);
 }
 
+at::Tensor CausalAttention(AttentionCore& core, const at::Tensor& qkv, int64_t head_width,
+                           const std::vector<at::Tensor>& inputs) {
+  const std::vector<at::Tensor> parts = qkv.chunk(3, -1);
+  const at::Tensor q = SplitHeads(parts[0], head_width), k = SplitHeads(parts[1], head_width);
+  return JoinHeads(CausalAttention(core, q, k, SplitHeads(parts[2], head_width), inputs));
+}
+
 at::Tensor CachedAttention(AttentionCore& core, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                            const std::vector<at::Tensor>& inputs) {
   const at::Tensor &keys = inputs[1], &values = inputs[2], &rows = inputs[3], &places = inputs[4], &mask = inputs[5];

@@ -74,6 +74,10 @@ std::vector<at::Tensor> UncachedInputs(const at::Tensor& x, const at::Tensor& ma
 // sees all earlier ones.
 at::Tensor CausalAttention(AttentionCore& core, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                            const std::vector<at::Tensor>& inputs);
+// The same of one product's result [B, T, 3 heads * head_width]: queries, keys and values. Returns [B, T, heads *
+// head_width]. Backward writes the gradients of the three into that of qkv by a single copy.
+at::Tensor CausalAttention(AttentionCore& core, const at::Tensor& qkv, int64_t head_width,
+                           const std::vector<at::Tensor>& inputs);
 
 // Attention of q [B, heads, T, D] and k, v [B, the cache's heads, T, D] of this pass's tokens over these and the cached
 // tokens. k and v are added to the cache. inputs are the block's, as Inputs makes them. Returns [B, heads, T, D].

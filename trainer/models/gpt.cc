@@ -43,16 +43,9 @@ class Attention final : public torch::nn::Module, public Layer {
 
   // When there is more than one input, the others are those of attention_cache.h.
   at::Tensor Run(const std::vector<at::Tensor>& inputs) override {
-    const at::Tensor& x = inputs.at(0);
-    ModuleCall call(*this, x);
-    const int64_t batch = x.size(0), tokens = x.size(1);
-    const at::Tensor qkv = qkv_->forward(x);
-    const int64_t heads = qkv.size(2) / (3 * head_width_);  // those of this rank, if qkv is split
-    // Three times [B, T, H, W/H]: so split, backward writes their gradients into that of qkv by a single copy.
-    const std::vector<at::Tensor> parts = qkv.view({batch, tokens, 3, heads, head_width_}).unbind(2);
-    const at::Tensor y =
-        CausalAttention(*core_, parts[0].transpose(1, 2), parts[1].transpose(1, 2), parts[2].transpose(1, 2), inputs);
-    return call.Output(proj_->forward(y.transpose(1, 2).reshape({batch, tokens, heads * head_width_})));
+    ModuleCall call(*this, inputs.at(0));
+    const at::Tensor y = CausalAttention(*core_, qkv_->forward(inputs[0]), head_width_, inputs);
+    return call.Output(proj_->forward(y));
   }
 
  private:

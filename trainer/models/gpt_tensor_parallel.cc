@@ -34,8 +34,7 @@ torch::nn::LayerNorm FullNorm(const GptOptions& options) {
 class TpAttention final : public torch::nn::Module {
  public:
   TpAttention(const GptOptions& options, const Communicator& group)
-      : heads_(options.heads / group.world_size()),
-        head_width_(options.width / options.heads),
+      : head_width_(options.width / options.heads),
         core_(*this, "core", std::make_shared<DotProductAttention>(options.dropout)),
         qkv_(
             register_module("qkv", std::make_shared<ColumnParallelLinear>(options.width, 3 * options.width, group, 3))),
@@ -44,16 +43,12 @@ class TpAttention final : public torch::nn::Module {
   // inputs are the block's (attention_cache.h).
   at::Tensor forward(const at::Tensor& x, const std::vector<at::Tensor>& inputs = {}) {
     ModuleCall call(*this, x);
-    const int64_t batch = x.size(0), tokens = x.size(1);
-    const std::vector<at::Tensor> parts = qkv_->forward(x).view({batch, tokens, 3, heads_, head_width_}).unbind(2);
-    const at::Tensor y =
-        CausalAttention(*core_, parts[0].transpose(1, 2), parts[1].transpose(1, 2), parts[2].transpose(1, 2), inputs);
-    return call.Output(proj_->forward(y.transpose(1, 2).reshape({batch, tokens, heads_ * head_width_})));
+    return call.Output(proj_->forward(CausalAttention(*core_, qkv_->forward(x), head_width_, inputs)));
   }
   const at::Tensor& bias() const { return proj_->bias; }
 
  private:
-  int64_t heads_, head_width_;
+  int64_t head_width_;
   Slot<AttentionCore> core_;
   std::shared_ptr<ColumnParallelLinear> qkv_;
   std::shared_ptr<RowParallelLinear> proj_;

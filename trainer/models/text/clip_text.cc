@@ -7,7 +7,6 @@
 #include "trainer/core/block.h"
 #include "trainer/layers/attention_core.h"
 #include "trainer/layers/layer_list.h"
-#include "trainer/models/text/decoder_model.h"
 #include "trainer/models/text/text_layers.h"
 
 namespace composer {

@@ -93,10 +93,4 @@ void DecoderModel::SetFlops(double weights, double width) {
   flops_per_sample_ = static_cast<double>(context()) * (6 * weights + 12 * width * seen);
 }
 
-at::Tensor SplitHeads(const at::Tensor& x, int64_t head_width) {
-  return x.unflatten(-1, {-1, head_width}).transpose(1, 2);
-}
-
-at::Tensor JoinHeads(const at::Tensor& x) { return x.transpose(1, 2).flatten(2); }
-
 }  // namespace composer

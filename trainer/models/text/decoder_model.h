@@ -52,8 +52,4 @@ class DecoderModel : public LanguageModel, public HuggingFaceModel {
   DecoderShape shape_;
 };
 
-// [B, T, heads * head_width] to [B, heads, T, head_width], and back.
-at::Tensor SplitHeads(const at::Tensor& x, int64_t head_width);
-at::Tensor JoinHeads(const at::Tensor& x);
-
 }  // namespace composer

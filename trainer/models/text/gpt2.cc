@@ -27,10 +27,8 @@ class Gpt2Attention final : public torch::nn::Module, public Layer {
   at::Tensor forward(const at::Tensor& x) override { return Run({x}); }
   at::Tensor Run(const std::vector<at::Tensor>& inputs) override {
     ModuleCall call(*this, inputs.at(0));
-    const std::vector<at::Tensor> qkv = c_attn_->forward(inputs[0]).chunk(3, -1);
-    const at::Tensor y = CausalAttention(*core_, SplitHeads(qkv[0], head_width_), SplitHeads(qkv[1], head_width_),
-                                         SplitHeads(qkv[2], head_width_), inputs);
-    return call.Output(resid_dropout_->forward(c_proj_->forward(JoinHeads(y))));
+    const at::Tensor y = CausalAttention(*core_, c_attn_->forward(inputs[0]), head_width_, inputs);
+    return call.Output(resid_dropout_->forward(c_proj_->forward(y)));
   }
 
  private:

@@ -8,7 +8,6 @@
 #include "trainer/layers/attention_core.h"
 #include "trainer/metrics/squared_error.h"
 #include "trainer/metrics/ssim.h"
-#include "trainer/models/text/decoder_model.h"
 #include "trainer/models/vision/conv_maker.h"
 #include "trainer/models/vision/unet_layers.h"
 

@@ -8,7 +8,6 @@
 
 #include "trainer/core/module_call.h"
 #include "trainer/layers/attention_core.h"
-#include "trainer/models/text/decoder_model.h"
 #include "trainer/models/text/text_layers.h"
 
 namespace composer {

@@ -11,7 +11,6 @@
 #include "trainer/layers/attention_core.h"
 #include "trainer/layers/fused_layers.h"
 #include "trainer/layers/layer_list.h"
-#include "trainer/models/text/decoder_model.h"
 #include "trainer/models/text/text_layers.h"
 
 namespace composer {
